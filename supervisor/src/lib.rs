@@ -1,0 +1,5 @@
+//! outlive: durable jobs.
+
+mod process;
+mod output;
+mod sys;
