@@ -1,1 +1,32 @@
-//! pure
+//! The rules of outlive: what a job and a slot may become, what the files of a store hold, and every
+//! protocol that changes or reads them.
+//!
+//! Two rules hold in this crate. Every transition, every rule and every protocol is written here and nowhere
+//! else. And nothing here knows who runs it: there is no file system, no clock, no process, no thread and no
+//! randomness; time, tokens and the [`Disk`](disk::Disk) come in as arguments. So the model checks the very
+//! functions that ship.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`job`], [`slot`] | states, events and the two transition tables |
+//! | [`record`] | what the files hold: descriptor, status, history, slot record |
+//! | [`id`] | job ids, names, keys and how they are made from what people type |
+//! | [`control`] | requests and their order of strength |
+//! | [`liveness`] | what a reader concludes from a record and a lock |
+//! | [`retry`], [`retention`], [`resolve`] | backoff; what a sweep takes; what a query names |
+//! | [`disk`] | the trait: one effect that the operating system makes atomic per method |
+//! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
+
+#![forbid(unsafe_code)]
+
+pub mod control;
+pub mod disk;
+pub mod id;
+pub mod job;
+pub mod liveness;
+pub mod protocol;
+pub mod record;
+pub mod resolve;
+pub mod retention;
+pub mod retry;
+pub mod slot;

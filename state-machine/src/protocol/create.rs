@@ -1,0 +1,124 @@
+//! Making a job: built in `staging/`, locked from its first instant, and renamed into `jobs/` when it is whole
+//! (R8, F21).
+
+use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Place, Pointer};
+use crate::id::{JobId, Key, Ticket, slug};
+use crate::record::Descriptor;
+
+/// How many tickets are tried: a collector can take an unlocked directory away from its maker.
+const TICKETS: u32 = 8;
+
+/// Whether what is acknowledged must survive a loss of power (R19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durable {
+    /// Synced before it is acknowledged.
+    Yes,
+    /// Left to the kernel: it survives any death of processes, and not a loss of power.
+    No,
+}
+
+/// What making a job came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Made<H> {
+    /// It is there, and its lock is ours. [`acknowledge`] makes that survive a loss of power.
+    Job {
+        /// Its id.
+        id: JobId,
+        /// Its lock, held since before it could be seen.
+        lock: H,
+    },
+    /// No id was free, or collectors took every staged directory away.
+    Crowded,
+}
+
+/// Make a job from `descriptor`, whose id is chosen here from its time of creation and its display name.
+///
+/// The lock is the first file of the staged directory and is taken before anything else is written, so that a
+/// collector can tell a maker at work from one that died (R8). With a `key`, the key's pointer names the new
+/// job before it can be seen; the caller holds the key's lock (R12).
+pub fn create<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: Option<(&Key, u64)>,
+    ticket: &Ticket,
+    durable: Durable,
+) -> Result<Made<D::Handle>, D::Fault> {
+    let Some((staged, lock)) = stage(disk, ticket)? else {
+        return Ok(Made::Crowded);
+    };
+    let slug = slug(&descriptor.display_name);
+    for nth in 1..=JobId::COLLISIONS {
+        descriptor.id = JobId::new(descriptor.created_at_ms, &slug, nth);
+        let place = staged.at(Name::Descriptor);
+        disk.write(&place, &Content::Descriptor(Box::new(descriptor.clone())))?;
+        if durable == Durable::Yes {
+            disk.sync(&place)?;
+            disk.sync(&Place::Dir(staged.clone()))?;
+        }
+        if let Some((key, count)) = key {
+            point(disk, key, &descriptor.id, count, durable)?;
+        }
+        let visible = Place::Dir(Dir::Job(descriptor.id.clone()));
+        if disk.rename_new(&Place::Dir(staged.clone()), &visible)? == Change::Done {
+            let id = descriptor.id.clone();
+            return Ok(Made::Job { id, lock });
+        }
+    }
+    disk.unlink(&staged.at(Name::Descriptor))?;
+    disk.unlink(&staged.at(Name::Lock))?;
+    disk.rmdir(&staged)?;
+    disk.close(lock)?;
+    Ok(Made::Crowded)
+}
+
+/// Make every creation so far survive a loss of power, so that it can be acknowledged (R19). One call serves
+/// any number of jobs.
+pub fn acknowledge<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
+    disk.sync(&Place::Dir(Dir::Jobs))?;
+    Ok(())
+}
+
+/// A staged directory of our own with a lock in it that we hold. A collector may take it away until we do: then
+/// it is tried again under the next ticket.
+fn stage<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Option<(Dir, D::Handle)>, D::Fault> {
+    for nth in 0..TICKETS {
+        let staged = Dir::Staged(ticket.nth(nth));
+        if disk.mkdir(&staged)? != Change::Done {
+            continue;
+        }
+        let place = staged.at(Name::Lock);
+        let Create::Created(lock) = disk.create(&place)? else {
+            continue;
+        };
+        if disk.lock(&lock, Mode::Exclusive)? && disk.stands(&lock, &place)? {
+            return Ok(Some((staged, lock)));
+        }
+        disk.close(lock)?;
+    }
+    Ok(None)
+}
+
+/// Let the key name the job, before the job can be seen (R12): a start that finds the key free later can then
+/// miss no job that was started under it.
+fn point<D: Disk>(
+    disk: &mut D,
+    key: &Key,
+    job: &JobId,
+    count: u64,
+    durable: Durable,
+) -> Result<(), D::Fault> {
+    let new = Dir::Keys.at(Name::NewPointer(key.clone()));
+    let pointer = Pointer {
+        job: job.clone(),
+        count,
+    };
+    disk.write(&new, &Content::Pointer(pointer))?;
+    if durable == Durable::Yes {
+        disk.sync(&new)?;
+    }
+    disk.rename(&new, &Dir::Keys.at(Name::Pointer(key.clone())))?;
+    if durable == Durable::Yes {
+        disk.sync(&Place::Dir(Dir::Keys))?;
+    }
+    Ok(())
+}

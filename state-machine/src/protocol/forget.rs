@@ -1,0 +1,74 @@
+//! Forgetting a job: taken out of the listing in one step, under its lock, then deleted (R8, R9).
+
+use crate::disk::{Change, Dir, Disk, Name, Place, Read};
+use crate::id::{JobId, Ticket};
+use crate::job::State;
+use crate::protocol::claim::{Claim, claim, tree_is_free};
+
+/// What forgetting came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// It is in the trash under this ticket; call [`make_final`] and then [`purge`].
+    Trashed(Ticket),
+    /// There was no such job.
+    Gone,
+    /// Somebody holds it.
+    Held,
+    /// It has not ended.
+    NotEnded(State),
+    /// Processes of its command are left.
+    Leftovers,
+    /// Its status cannot be read, so nobody knows that it has ended (R21).
+    Damaged,
+}
+
+/// Take an ended job out of the listing.
+///
+/// Everything is decided under the exclusive lock: the terminal record is read *again* under it and the tree
+/// lock must be free, so that no job that a worker claimed in between is ever taken (R9).
+pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forgotten, D::Fault> {
+    let lock = match claim(disk, id)? {
+        Claim::Mine(lock) => lock,
+        Claim::Owned => return Ok(Forgotten::Held),
+        Claim::Gone => return Ok(Forgotten::Gone),
+    };
+    let dir = Dir::Job(id.clone());
+    let outcome = match disk.read_status(&dir)? {
+        Read::Damaged(_) => Forgotten::Damaged,
+        Read::Absent => Forgotten::NotEnded(State::Queued),
+        Read::Value(status) if !status.state.is_terminal() => Forgotten::NotEnded(status.state),
+        Read::Value(_) if !tree_is_free(disk, id)? => Forgotten::Leftovers,
+        Read::Value(_) => {
+            let trashed = Place::Dir(Dir::Trashed(ticket.clone()));
+            match disk.rename_new(&Place::Dir(dir), &trashed)? {
+                Change::Done => Forgotten::Trashed(ticket.clone()),
+                _ => Forgotten::Gone,
+            }
+        }
+    };
+    disk.close(lock)?;
+    Ok(outcome)
+}
+
+/// Make the removals so far survive a loss of power, before anything is deleted: a job must never come back
+/// without its descriptor (R8, F30). One call serves any number of jobs.
+pub fn make_final<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
+    disk.sync(&Place::Dir(Dir::Trash))?;
+    disk.sync(&Place::Dir(Dir::Jobs))?;
+    Ok(())
+}
+
+/// Delete what is in the trash under `ticket`. Several may do it at once. `false` when something is left that is
+/// not a plain file: only a person can have put it there.
+pub fn purge<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<bool, D::Fault> {
+    let dir = Dir::Trashed(ticket.clone());
+    let Some(mut names) = disk.list(&dir)? else {
+        return Ok(true);
+    };
+    // The descriptor goes last, so that what is left by a crash still says what it was.
+    names.sort_by_key(|name| *name == Name::Descriptor);
+    for name in names {
+        disk.unlink(&dir.at(name))?;
+    }
+    Ok(matches!(disk.rmdir(&dir)?, Change::Done | Change::Absent))
+}

@@ -1,0 +1,232 @@
+//! What the holder of a job's lock may do: take the job over from whoever held it before, record how far it
+//! is, and let it go. Only a [`Holder`] writes records, so that R2 is kept by the types.
+
+use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
+use crate::id::JobId;
+use crate::job::{self, State};
+use crate::liveness;
+use crate::protocol::create::Durable;
+use crate::record::{Damaged, Line, Status, What};
+
+/// The holder of a job: its lock, and what it knows to be on disk.
+#[derive(Debug)]
+pub struct Holder<H> {
+    id: JobId,
+    lock: H,
+    status: Status,
+    /// Lines that are true and not in the history yet: an append that failed is made good by the next one.
+    pending: Vec<Line>,
+    /// Whether the history may end without a newline.
+    torn: bool,
+}
+
+impl<H> Holder<H> {
+    /// The job.
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// The lock.
+    pub fn lock(&self) -> &H {
+        &self.lock
+    }
+
+    /// The status as it is on disk.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Give up everything but the lock.
+    pub fn into_lock(self) -> H {
+        self.lock
+    }
+
+    /// Whether the history lacks something that is true.
+    pub fn owes_history(&self) -> bool {
+        !self.pending.is_empty()
+    }
+}
+
+/// What taking a job over came to.
+#[derive(Debug)]
+pub enum TakeOver<H> {
+    /// The job is ours, and what its record and its history say agrees.
+    Holder(Holder<H>),
+    /// Its status cannot be read; it was left as it is and the lock was let go (R21).
+    Damaged(Damaged),
+}
+
+/// What recording came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is recorded.
+    Done,
+    /// The job's directory is gone; nothing was made in its place (R10).
+    Gone,
+}
+
+/// Hold a job that was just made: nothing is recorded yet, and nobody can have recorded anything.
+pub fn newborn<H>(id: JobId, lock: H, created_at_ms: u64) -> Holder<H> {
+    Holder {
+        id,
+        lock,
+        status: Status::queued(created_at_ms),
+        pending: vec![Line::state(created_at_ms, State::Queued)],
+        torn: false,
+    }
+}
+
+/// Take the job over with a lock that was just claimed. First the history is brought to agree with the status
+/// (R7), then a record that says "running" is set right: nobody runs it, as the lock is ours (R4).
+pub fn take_over<D: Disk>(
+    disk: &mut D,
+    id: &JobId,
+    lock: D::Handle,
+    created_at_ms: u64,
+    now_ms: u64,
+) -> Result<TakeOver<D::Handle>, D::Fault> {
+    let dir = Dir::Job(id.clone());
+    let mut status = match disk.read_status(&dir)? {
+        Read::Value(status) => status,
+        Read::Absent => Status::queued(created_at_ms),
+        Read::Damaged(damaged) => {
+            disk.close(lock)?;
+            return Ok(TakeOver::Damaged(damaged));
+        }
+    };
+    let history = disk.read_history(&dir)?;
+    let mut pending = Vec::new();
+    match history.last_state() {
+        None => {
+            pending.push(Line::state(created_at_ms, State::Queued));
+            pending.extend(missing(State::Queued, &status));
+        }
+        Some(last) if is_older(&status, &history.lines, last) => status.state = last,
+        Some(last) => pending.extend(missing(last, &status)),
+    }
+    let mut holder = Holder {
+        id: id.clone(),
+        lock,
+        status,
+        pending,
+        torn: history.torn,
+    };
+    if liveness::is_abandoned(&holder.status) {
+        let mut status = holder.status.clone();
+        status.state = State::Interrupted;
+        status.pid = None;
+        status.next_attempt_at_ms = None;
+        status.updated_at_ms = now_ms;
+        record(disk, &mut holder, status, &[], Durable::No)?;
+    } else if history.last_state().is_some() {
+        write_pending(disk, &mut holder)?;
+    }
+    Ok(TakeOver::Holder(holder))
+}
+
+/// Whether a loss of power took the newest status and left an older one: the history went on after it. An
+/// end is synced before it enters the history, so it is never the older one (R19).
+fn is_older(status: &Status, lines: &[Line], last: State) -> bool {
+    let recorded_at = lines.iter().rev().find_map(|line| match line.what {
+        What::State { .. } => Some(line.at_ms),
+        _ => None,
+    });
+    !status.state.is_terminal()
+        && !last.is_terminal()
+        && status.state != last
+        && recorded_at.is_some_and(|at_ms| at_ms > status.updated_at_ms)
+}
+
+/// The state lines that lead from `last` to what the status says (R7).
+fn missing(last: State, status: &Status) -> Vec<Line> {
+    job::path(last, status.state)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|state| Line::state(status.updated_at_ms, state))
+        .collect()
+}
+
+/// Record how far the job is: the status first, whole and in one step (F29), then the history. `notes` go into
+/// the history before the new state.
+///
+/// A crash between the two is mended by the next holder (R7). After a fault, recording the same status again
+/// completes what is missing and doubles nothing.
+///
+/// # Panics
+///
+/// If the table does not allow the step: that is a fault in the program, never in the store.
+pub fn record<D: Disk>(
+    disk: &mut D,
+    holder: &mut Holder<D::Handle>,
+    status: Status,
+    notes: &[What],
+    durable: Durable,
+) -> Result<Recorded, D::Fault> {
+    let from = holder.status.state;
+    assert!(
+        from == status.state || job::follows(from, status.state),
+        "R7: {from} -> {}",
+        status.state
+    );
+    let dir = Dir::Job(holder.id.clone());
+    let new = dir.at(Name::NewStatus);
+    let content = Content::Status(Box::new(status.clone()));
+    if disk.write(&new, &content)? != Change::Done {
+        return Ok(Recorded::Gone);
+    }
+    if durable == Durable::Yes {
+        disk.sync(&new)?;
+    }
+    if disk.rename(&new, &dir.at(Name::Status))? != Change::Done {
+        return Ok(Recorded::Gone);
+    }
+    // From here on the new status is what readers see, whatever fails below.
+    holder.pending.extend(notes.iter().map(|what| Line {
+        at_ms: status.updated_at_ms,
+        what: what.clone(),
+    }));
+    if from != status.state {
+        holder
+            .pending
+            .push(Line::state(status.updated_at_ms, status.state));
+    }
+    holder.status = status;
+    if durable == Durable::Yes {
+        disk.sync(&Place::Dir(dir))?;
+    }
+    write_pending(disk, holder)
+}
+
+/// Append what is true and not in the history yet, and a note if there is one. Used alone for what changes no
+/// state.
+pub fn note<D: Disk>(
+    disk: &mut D,
+    holder: &mut Holder<D::Handle>,
+    what: What,
+    now_ms: u64,
+) -> Result<Recorded, D::Fault> {
+    holder.pending.push(Line {
+        at_ms: now_ms,
+        what,
+    });
+    write_pending(disk, holder)
+}
+
+/// Append the pending lines in one write. It counts as torn until it has succeeded, so that a half written
+/// line gets its newline back before the next one.
+pub fn write_pending<D: Disk>(
+    disk: &mut D,
+    holder: &mut Holder<D::Handle>,
+) -> Result<Recorded, D::Fault> {
+    if holder.pending.is_empty() {
+        return Ok(Recorded::Done);
+    }
+    let mend = std::mem::replace(&mut holder.torn, true);
+    let dir = Dir::Job(holder.id.clone());
+    if disk.append(&dir, &holder.pending, mend)? != Change::Done {
+        return Ok(Recorded::Gone);
+    }
+    holder.pending.clear();
+    holder.torn = false;
+    Ok(Recorded::Done)
+}

@@ -1,0 +1,114 @@
+//! Reading a job: what is true about it, without changing anything (R3, R4, R5).
+
+use crate::disk::{Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::id::JobId;
+use crate::job::State;
+use crate::liveness;
+use crate::protocol::claim::{Held, probe};
+use crate::record::{Damaged, Descriptor, Status};
+
+/// What is true about a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct View {
+    /// What was asked for.
+    pub descriptor: Descriptor,
+    /// The record as its last holder wrote it.
+    pub status: Status,
+    /// The state that is true, which for a job that lost its worker is not the one in the record.
+    pub state: State,
+    /// Whether somebody is responsible for the job right now.
+    pub held: bool,
+    /// Whether processes of the command are left that nobody runs: its worker died, or it has ended.
+    pub leftovers: bool,
+}
+
+/// What looking at a job came to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Look {
+    /// What is true about it.
+    Job(Box<View>),
+    /// There is no such job.
+    Gone,
+    /// One of its records cannot be read.
+    Damaged {
+        /// Which one.
+        file: Name,
+        /// In what way.
+        why: Damaged,
+    },
+}
+
+/// Look at a job.
+///
+/// An ended job stays ended, so its record says everything. For any other the status is read *under* a shared
+/// lock where that can be had: nobody can be writing it then, so it is the last word of whoever held the job,
+/// and nobody holds it (R4). Where it cannot be had, somebody holds the job and it is never called interrupted
+/// (R3).
+pub fn look<D: Disk>(disk: &mut D, id: &JobId) -> Result<Look, D::Fault> {
+    let dir = Dir::Job(id.clone());
+    let descriptor = match disk.read_descriptor(&dir)? {
+        Read::Value(descriptor) => descriptor,
+        Read::Damaged(why) => return Ok(damaged(Name::Descriptor, why)),
+        Read::Absent if disk.exists(&Place::Dir(dir))? => {
+            return Ok(damaged(
+                Name::Descriptor,
+                Damaged("the file is missing".into()),
+            ));
+        }
+        Read::Absent => return Ok(Look::Gone),
+    };
+    look_at(disk, descriptor)
+}
+
+/// Look at a job whose descriptor is known already: it never changes.
+pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D::Fault> {
+    let id = descriptor.id.clone();
+    let dir = Dir::Job(id.clone());
+    let first = disk.read_status(&dir)?;
+    if let Read::Value(status) = &first
+        && !liveness::needs_probe(status)
+    {
+        return Ok(Look::Job(Box::new(View {
+            state: status.state,
+            status: status.clone(),
+            descriptor,
+            held: false,
+            leftovers: false,
+        })));
+    }
+    let never_held = matches!(first, Read::Absent);
+    let (status, held) = match disk.open(&dir.at(Name::Lock))? {
+        Open::Denied => (first, true),
+        // Without a lock file nobody can be responsible. A job that was swept meanwhile is gone altogether.
+        Open::Absent if disk.exists(&Place::Dir(dir.clone()))? => (disk.read_status(&dir)?, false),
+        Open::Absent => return Ok(Look::Gone),
+        Open::Opened(lock) => {
+            let free = disk.lock(&lock, Mode::Shared)?;
+            let status = disk.read_status(&dir)?;
+            disk.close(lock)?;
+            (status, !free)
+        }
+    };
+    let status = match status {
+        Read::Value(status) => status,
+        Read::Damaged(why) => return Ok(damaged(Name::Status, why)),
+        Read::Absent if never_held => Status::queued(descriptor.created_at_ms),
+        // The job was swept between the two.
+        Read::Absent => return Ok(Look::Gone),
+    };
+    let state = liveness::conclude(&descriptor, &status, held);
+    let expects_tree = status.attempt > 0 || status.leftovers.is_some();
+    let leftovers = (!held && expects_tree || state.is_terminal())
+        && probe(disk, &Place::of_job(&id, Name::Tree))? == Held::Yes;
+    Ok(Look::Job(Box::new(View {
+        descriptor,
+        status,
+        state,
+        held,
+        leftovers,
+    })))
+}
+
+fn damaged(file: Name, why: Damaged) -> Look {
+    Look::Damaged { file, why }
+}

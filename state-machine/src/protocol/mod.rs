@@ -1,0 +1,17 @@
+//! The protocols: what happens on disk, effect by effect. Each is an ordinary function that reads from top to
+//! bottom, and deterministic: it has no input but its arguments and the disk's replies, so that it can be
+//! replayed from its start.
+//!
+//! Two locks carry everything. `lock` says that somebody is responsible for the job; `tree` says that a
+//! process of its command still lives, and is held by those processes alone. Both are only ever closed, never
+//! unlocked, as others may share the description (F2, F6).
+
+pub mod claim;
+pub mod create;
+pub mod forget;
+pub mod hold;
+pub mod look;
+pub mod recover;
+pub mod request;
+pub mod settle;
+pub mod start;

@@ -1,0 +1,123 @@
+//! Putting a store in order after whatever was killed: what crashes left in `staging/` and `trash/` is
+//! collected, and every job that nobody holds is made to say what is true (R8, R22).
+
+use crate::disk::{Change, Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::id::{JobId, Ticket};
+use crate::protocol::claim::{Claim, claim};
+use crate::protocol::forget::{make_final, purge};
+use crate::protocol::hold::{TakeOver, take_over};
+use crate::protocol::settle::{LetGo, Settled, let_go, settle};
+
+/// What recovering a job came to.
+#[derive(Debug)]
+pub enum Recovered<H> {
+    /// It says what is true, and nothing asked of it is unanswered.
+    Quiet,
+    /// Somebody holds it, who does the same when it lets go.
+    Held,
+    /// There is no such job.
+    Gone,
+    /// A record of it cannot be read; it was left as it is (R21).
+    Damaged,
+    /// We hold it: something was asked, and processes of its tree must be ended first (R11).
+    LeftoversFirst(crate::protocol::hold::Holder<H>),
+}
+
+/// Make a job that nobody holds say what is true: its history agrees with its record, a lost worker is
+/// recorded, and what was asked of it is answered.
+pub fn recover_job<D: Disk>(
+    disk: &mut D,
+    id: &JobId,
+    now_ms: u64,
+) -> Result<Recovered<D::Handle>, D::Fault> {
+    let created_at_ms = match disk.read_descriptor(&Dir::Job(id.clone()))? {
+        Read::Value(descriptor) => descriptor.created_at_ms,
+        Read::Damaged(_) => return Ok(Recovered::Damaged),
+        Read::Absent => return Ok(Recovered::Gone),
+    };
+    let lock = match claim(disk, id)? {
+        Claim::Mine(lock) => lock,
+        Claim::Owned => return Ok(Recovered::Held),
+        Claim::Gone => return Ok(Recovered::Gone),
+    };
+    let mut holder = match take_over(disk, id, lock, created_at_ms, now_ms)? {
+        TakeOver::Holder(holder) => holder,
+        TakeOver::Damaged(_) => return Ok(Recovered::Damaged),
+    };
+    if let Settled::LeftoversFirst(_) = settle(disk, &mut holder, now_ms)? {
+        return Ok(Recovered::LeftoversFirst(holder));
+    }
+    Ok(match let_go(disk, holder, created_at_ms, now_ms)? {
+        LetGo::Free => Recovered::Quiet,
+        LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder),
+    })
+}
+
+/// Collect what crashes left in `staging/` and `trash/`. What somebody is building is left alone (R8). Tickets
+/// of trash that holds more than plain files are returned.
+pub fn collect<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Vec<Ticket>, D::Fault> {
+    let mut moved = false;
+    for (nth, name) in (0..).zip(disk.list(&Dir::Staging)?.unwrap_or_default()) {
+        if let Some(staged) = ticket_of(&name) {
+            moved |= collect_staged(disk, &staged, &ticket.nth(nth))?;
+        }
+    }
+    let trash = disk.list(&Dir::Trash)?.unwrap_or_default();
+    if moved || !trash.is_empty() {
+        make_final(disk)?;
+    }
+    let mut stubborn = Vec::new();
+    for trashed in trash.iter().filter_map(ticket_of) {
+        if !purge(disk, &trashed)? {
+            stubborn.push(trashed);
+        }
+    }
+    Ok(stubborn)
+}
+
+fn ticket_of(name: &Name) -> Option<Ticket> {
+    Ticket::parse(&name.to_text()?).ok()
+}
+
+/// Move one staged directory to the trash if its maker is dead: then its lock, which is its first file, is free
+/// or was never made.
+fn collect_staged<D: Disk>(
+    disk: &mut D,
+    staged: &Ticket,
+    ticket: &Ticket,
+) -> Result<bool, D::Fault> {
+    let dir = Dir::Staged(staged.clone());
+    let place = dir.at(Name::Lock);
+    let lock = match disk.open(&place)? {
+        Open::Opened(lock) => lock,
+        Open::Denied => return Ok(false),
+        Open::Absent => match disk.rmdir(&dir)? {
+            // Its maker, if it lives, finds it gone and takes another ticket.
+            Change::Done | Change::Absent => return Ok(false),
+            Change::NotDirectory => {
+                // A request; its client, if it lives, writes it again.
+                disk.unlink(&Dir::Staging.at(Name::Request(staged.clone())))?;
+                return Ok(false);
+            }
+            // The lock was made just now, or a loss of power took it.
+            Change::NotEmpty | Change::Exists => match disk.open(&place)? {
+                Open::Absent => return trash(disk, &dir, ticket),
+                Open::Opened(lock) => lock,
+                Open::Denied => return Ok(false),
+            },
+        },
+    };
+    let dead = disk.lock(&lock, Mode::Exclusive)? && disk.stands(&lock, &place)?;
+    let moved = dead && trash(disk, &dir, ticket)?;
+    disk.close(lock)?;
+    Ok(moved)
+}
+
+fn trash<D: Disk>(disk: &mut D, dir: &Dir, ticket: &Ticket) -> Result<bool, D::Fault> {
+    let trashed = Place::Dir(Dir::Trashed(ticket.clone()));
+    let moved = disk.rename_new(&Place::Dir(dir.clone()), &trashed)? == Change::Done;
+    if moved {
+        purge(disk, ticket)?;
+    }
+    Ok(moved)
+}

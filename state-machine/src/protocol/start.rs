@@ -1,0 +1,141 @@
+//! Starting a job under a key: a name in a project, a destination. Of two starts under one key, the second finds
+//! the job of the first (R12).
+
+use crate::disk::{Create, Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::id::{JobId, Key, Ticket};
+use crate::protocol::create::{Durable, Made, create};
+use crate::protocol::look::{Look, View, look};
+use crate::record::{Damaged, Descriptor};
+
+/// How often a key that somebody else is starting under is tried. A start takes a few ms.
+const KEY_ROUNDS: u32 = 60;
+
+/// What starting under a key came to.
+#[derive(Debug)]
+pub enum Started<H> {
+    /// A new job, with its lock.
+    New {
+        /// Its id.
+        id: JobId,
+        /// Its lock.
+        lock: H,
+    },
+    /// A job that has not ended bears the key already.
+    UnderWay(Box<View>),
+    /// A job bears the key, and whether it has ended cannot be read (R21).
+    Damaged(JobId, Damaged),
+    /// Other starts were in the way all the time.
+    Busy,
+}
+
+/// Start a job under `key`, unless an unfinished one bears it.
+///
+/// The key's lock is held from before the look until the new job can be seen. Its file is never removed, so
+/// there is only ever one lock per key (F18).
+pub fn start<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: &Key,
+    ticket: &Ticket,
+    durable: Durable,
+) -> Result<Started<D::Handle>, D::Fault> {
+    let Some(key_lock) = lock_key(disk, key)? else {
+        return Ok(Started::Busy);
+    };
+    let started = start_locked(disk, descriptor, key, ticket, durable)?;
+    disk.close(key_lock)?;
+    Ok(started)
+}
+
+fn start_locked<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: &Key,
+    ticket: &Ticket,
+    durable: Durable,
+) -> Result<Started<D::Handle>, D::Fault> {
+    let mut count = 0;
+    // A pointer that cannot be read is not a record of anything: the key is treated as new, and no job is lost.
+    if let Read::Value(pointer) = disk.read_pointer(key)? {
+        count = pointer.count;
+        match look(disk, &pointer.job)? {
+            Look::Job(view) if bears(&view.descriptor, descriptor) && !view.state.is_terminal() => {
+                return Ok(Started::UnderWay(view));
+            }
+            Look::Damaged { why, .. } => return Ok(Started::Damaged(pointer.job, why)),
+            Look::Job(_) | Look::Gone => {}
+        }
+    }
+    made(create(
+        disk,
+        descriptor,
+        Some((key, count + 1)),
+        ticket,
+        durable,
+    )?)
+}
+
+/// Make the next numbered job of a task: `name_of` gives the name for a number. Every call makes a new job.
+pub fn start_numbered<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: &Key,
+    name_of: &dyn Fn(u64) -> Option<crate::id::Name>,
+    ticket: &Ticket,
+    durable: Durable,
+) -> Result<Started<D::Handle>, D::Fault> {
+    let Some(key_lock) = lock_key(disk, key)? else {
+        return Ok(Started::Busy);
+    };
+    let number = match disk.read_pointer(key)? {
+        Read::Value(pointer) => pointer.count + 1,
+        Read::Absent | Read::Damaged(_) => 1,
+    };
+    descriptor.name = name_of(number);
+    let created = create(disk, descriptor, Some((key, number)), ticket, durable)?;
+    disk.close(key_lock)?;
+    made(created)
+}
+
+fn made<H, F>(made: Made<H>) -> Result<Started<H>, F> {
+    Ok(match made {
+        Made::Job { id, lock } => Started::New { id, lock },
+        Made::Crowded => Started::Busy,
+    })
+}
+
+/// Whether two jobs are started under the same name or to the same destination: two keys whose hashes collide
+/// share a pointer, and must not be taken for one another.
+fn bears(standing: &Descriptor, new: &Descriptor) -> bool {
+    use crate::record::Kind;
+    match (&standing.kind, &new.kind) {
+        (Kind::Pull(standing), Kind::Pull(new)) => standing.destination == new.destination,
+        _ => standing.name == new.name && standing.project == new.project,
+    }
+}
+
+/// The key's lock, or `None` when others have had it all the time.
+fn lock_key<D: Disk>(disk: &mut D, key: &Key) -> Result<Option<D::Handle>, D::Fault> {
+    let place: Place = Dir::Keys.at(Name::KeyLock(key.clone()));
+    for round in 0..KEY_ROUNDS {
+        let handle = match disk.open(&place)? {
+            Open::Opened(handle) => handle,
+            Open::Denied => return Ok(None),
+            Open::Absent => match disk.create(&place)? {
+                Create::Created(handle) => handle,
+                Create::Exists => continue,
+                Create::Absent => return Ok(None),
+            },
+        };
+        if disk.lock(&handle, Mode::Exclusive)? {
+            if disk.stands(&handle, &place)? {
+                return Ok(Some(handle));
+            }
+            disk.close(handle)?;
+            continue;
+        }
+        disk.close(handle)?;
+        disk.give_way(round)?;
+    }
+    Ok(None)
+}

@@ -1,0 +1,105 @@
+//! Arguments, paths and environment are bytes on Unix. As JSON they are strings where they are UTF-8 and
+//! `{"hex":"…"}` where they are not, so nothing is lost and nearly everything is readable.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A string of bytes that is usually text.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Bytes {
+    /// The bytes as text, with the replacement character where they are not UTF-8. For people only.
+    pub fn lossy(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.lossy())
+    }
+}
+
+impl From<&str> for Bytes {
+    fn from(text: &str) -> Bytes {
+        Bytes(text.as_bytes().to_vec())
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Bytes {
+        Bytes(bytes)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Form {
+    Text(String),
+    Hex { hex: String },
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(&self.0) {
+            Ok(text) => serializer.serialize_str(text),
+            Err(_) => Form::Hex {
+                hex: to_hex(&self.0),
+            }
+            .serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+        match Form::deserialize(deserializer)? {
+            Form::Text(text) => Ok(Bytes(text.into_bytes())),
+            Form::Hex { hex } => from_hex(&hex)
+                .map(Bytes)
+                .ok_or_else(|| serde::de::Error::custom("\"hex\" holds something else than hex")),
+        }
+    }
+}
+
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+pub(super) fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = hex
+        .chars()
+        .map(|c| c.to_digit(16).map(|digit| digit as u8))
+        .collect();
+    let (pairs, rest) = digits.as_deref()?.as_chunks::<2>();
+    rest.is_empty()
+        .then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_readable_and_the_rest_is_not_lost() {
+        let text = Bytes::from("a b");
+        assert_eq!(serde_json::to_string(&text).unwrap(), r#""a b""#);
+        let odd = Bytes(vec![b'a', 0xff]);
+        let json = serde_json::to_string(&odd).unwrap();
+        assert_eq!(json, r#"{"hex":"61ff"}"#);
+        assert_eq!(serde_json::from_str::<Bytes>(&json).unwrap(), odd);
+    }
+
+    #[test]
+    fn bad_hex_is_an_error() {
+        for bad in [r#"{"hex":"6"}"#, r#"{"hex":"6é"}"#, r#"{"hex":7}"#, "7"] {
+            assert!(serde_json::from_str::<Bytes>(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What the files of a job hold. Every type here is one JSON object on disk; unknown fields are passed over
+//! (a newer version may have written them), an unknown state is an error, and nothing is ever filled in from a
+//! default where the record is there but damaged (R21).
+
+mod bytes;
+mod descriptor;
+mod history;
+mod slot;
+mod status;
+
+pub use bytes::Bytes;
+pub use descriptor::{
+    After, AfterWhen, Command, Descriptor, Environment, Kind, Output, PauseMode, Pull,
+};
+pub use history::{History, Line, What};
+pub use slot::{Claim, Holder, Outcome, Slot};
+pub use status::{Exit, Failure, Progress, REGISTERING, Status, Stopping};
+
+use thiserror::Error;
+
+/// A record that is there and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
+#[error("{0}")]
+pub struct Damaged(pub String);
+
+impl Damaged {
+    fn from_json(bytes: &[u8], error: &serde_json::Error) -> Damaged {
+        if bytes.is_empty() {
+            Damaged("the file is empty".into())
+        } else if bytes.iter().all(|&byte| byte == 0) {
+            Damaged("the file holds only zero bytes".into())
+        } else {
+            Damaged(error.to_string())
+        }
+    }
+}
+
+/// Write a record as the bytes of its file: one line of JSON.
+fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
+    // These types hold strings, numbers and maps with string keys, which always have a JSON form.
+    let mut bytes = serde_json::to_vec(record).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Read a record from the bytes of its file.
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
+    serde_json::from_slice(bytes).map_err(|error| Damaged::from_json(bytes, &error))
+}

@@ -1,0 +1,194 @@
+//! The live record, `status.json`: how far the job is. Only the holder of the job's lock writes it (R2), and
+//! always as a whole (F29). A job without one is queued and has never been held.
+
+use serde::{Deserialize, Serialize};
+
+use super::Damaged;
+use crate::job::State;
+
+/// How far a job is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Status {
+    /// The state as its last holder wrote it; what readers make of it is in [`crate::liveness`].
+    pub state: State,
+    /// How much has been transferred.
+    #[serde(default)]
+    pub progress: Progress,
+    /// One line for people about what is going on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_line: Option<String>,
+    /// The number of the attempt that runs or ran last, from 1; 0 before the first.
+    #[serde(default)]
+    pub attempt: u32,
+    /// When the next attempt is due, in ms since the epoch. For people: the wait itself is timed by a clock
+    /// that no one can set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at_ms: Option<u64>,
+    /// What went wrong or is worth knowing, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What kind of failure it was, where the exit does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// The process of the command. For display only: it may be anybody's by now (R4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The slot that the job holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u32>,
+    /// How the command ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// A stop that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<Stopping>,
+    /// When the work first started, in ms since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at_ms: Option<u64>,
+    /// When the job ended, in ms since the epoch, never before it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at_ms: Option<u64>,
+    /// How many processes were left when the command had ended; gone once they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftovers: Option<u32>,
+    /// How much output a limit has cost, in bytes: rotated away, or never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_bytes: Option<u64>,
+    /// When this record was written, in ms since the epoch.
+    pub updated_at_ms: u64,
+}
+
+/// The text that a pull's `status_line` holds while it moves what it fetched into place, and reads no control.
+pub const REGISTERING: &str = "registering";
+
+impl Status {
+    /// The record of a job that nobody has held yet.
+    pub fn queued(at_ms: u64) -> Status {
+        Status {
+            state: State::Queued,
+            progress: Progress::default(),
+            status_line: None,
+            attempt: 0,
+            next_attempt_at_ms: None,
+            message: None,
+            failure: None,
+            pid: None,
+            slot: None,
+            exit: None,
+            stopping: None,
+            started_at_ms: None,
+            ended_at_ms: None,
+            leftovers: None,
+            dropped_bytes: None,
+            updated_at_ms: at_ms,
+        }
+    }
+
+    /// Whether the job is past stopping: a client that asks is told that it is too late.
+    pub fn is_past_stopping(&self) -> bool {
+        self.state == State::Running && self.status_line.as_deref() == Some(REGISTERING)
+    }
+
+    /// The bytes of `status.json`.
+    pub fn encode(&self) -> Vec<u8> {
+        super::encode(self)
+    }
+
+    /// Read the bytes of `status.json`.
+    pub fn decode(bytes: &[u8]) -> Result<Status, Damaged> {
+        super::decode(bytes)
+    }
+}
+
+/// How much of a transfer is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Bytes done.
+    pub done_bytes: u64,
+    /// Bytes in all, where that is known; never less than what is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// Files done.
+    pub files_done: u64,
+    /// Files in all, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_total: Option<u64>,
+}
+
+/// How a command ended, exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// It exited with this code.
+    Code(u8),
+    /// This signal killed it.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The exit status as a shell would give it: the code, or 128 and the signal.
+    pub fn shell_code(self) -> u8 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128u8.saturating_add(signal),
+        }
+    }
+}
+
+/// Why a job failed, where its command's exit does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// Its own timeout ended it.
+    Timeout,
+    /// The program is not there.
+    Missing,
+    /// The program cannot be executed.
+    NotExecutable,
+    /// The working directory, the standard input or the log cannot be opened.
+    Files,
+    /// The arguments and the environment are longer than the kernel takes.
+    TooLong,
+    /// The kernel had no process to give, or something else went wrong in starting.
+    Start,
+}
+
+/// A stop that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stopping {
+    /// When it began, in ms since the epoch.
+    pub since_ms: u64,
+    /// The signal that was sent last.
+    pub signal: u8,
+    /// Whether the grace ran out and SIGKILL was needed.
+    pub forced: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_the_round_trip_and_fields_of_the_future() {
+        let mut status = Status::queued(5);
+        status.exit = Some(Exit::Signal(9));
+        let json = String::from_utf8(status.encode()).unwrap();
+        assert!(json.contains(r#""exit":{"signal":9}"#), "{json}");
+        let grown = json.replacen('{', r#"{"new":[{}],"#, 1);
+        assert_eq!(Status::decode(grown.as_bytes()).unwrap(), status);
+    }
+
+    #[test]
+    fn an_unknown_state_is_an_error() {
+        assert!(Status::decode(br#"{"state":"exploded","updated_at_ms":1}"#).is_err());
+    }
+
+    #[test]
+    fn damage_is_told_apart_for_people() {
+        assert_eq!(Status::decode(b"").unwrap_err().0, "the file is empty");
+        assert_eq!(
+            Status::decode(&[0; 90]).unwrap_err().0,
+            "the file holds only zero bytes"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! What a query names: an exact id, an unambiguous prefix of an id, a name, or a reference (ignoring case).
+
+use thiserror::Error;
+
+use crate::id::JobId;
+
+/// A job, as far as a query can name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its id.
+    pub id: JobId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What it fetches, if it is a pull.
+    pub reference: Option<String>,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+impl Candidate {
+    fn is_named_by(&self, query: &str) -> bool {
+        let same = |word: &Option<String>| {
+            word.as_ref()
+                .is_some_and(|word| word.to_lowercase() == query.to_lowercase())
+        };
+        self.id.as_str().starts_with(query)
+            || self.name.as_deref() == Some(query)
+            || same(&self.reference)
+    }
+}
+
+/// Why a query names no job.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unresolved {
+    /// Nothing matches.
+    #[error("no job is called '{query}'")]
+    Unknown {
+        /// The query.
+        query: String,
+    },
+    /// Several match, and not exactly one of them is still going.
+    #[error("'{query}' could be any of {}", list(matches))]
+    Ambiguous {
+        /// The query.
+        query: String,
+        /// What it could be, oldest first.
+        matches: Vec<JobId>,
+    },
+}
+
+/// How many matches a message lists.
+const LISTED: usize = 8;
+
+fn list(matches: &[JobId]) -> String {
+    let shown: Vec<&str> = matches.iter().take(LISTED).map(JobId::as_str).collect();
+    let more = matches.len().saturating_sub(LISTED);
+    match more {
+        0 => shown.join(", "),
+        _ => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The one job that `query` names: an exact id before anything else; where several match, the one still going.
+pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolved> {
+    if let Some(exact) = candidates.iter().find(|job| job.id.as_str() == query) {
+        return Ok(exact.id.clone());
+    }
+    let unknown = || Unresolved::Unknown {
+        query: query.to_owned(),
+    };
+    if query.is_empty() {
+        return Err(unknown());
+    }
+    let matches: Vec<&Candidate> = candidates
+        .iter()
+        .filter(|job| job.is_named_by(query))
+        .collect();
+    let going: Vec<&&Candidate> = matches.iter().filter(|job| !job.ended).collect();
+    match (matches.as_slice(), going.as_slice()) {
+        ([], _) => Err(unknown()),
+        ([only], _) => Ok(only.id.clone()),
+        (_, [only]) => Ok(only.id.clone()),
+        _ => {
+            let mut matches: Vec<JobId> = matches.into_iter().map(|job| job.id.clone()).collect();
+            matches.sort();
+            Err(Unresolved::Ambiguous {
+                query: query.to_owned(),
+                matches,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, name: Option<&str>, ended: bool) -> Candidate {
+        Candidate {
+            id: JobId::parse(id).unwrap(),
+            name: name.map(str::to_owned),
+            reference: None,
+            ended,
+        }
+    }
+
+    #[test]
+    fn an_exact_id_wins_over_being_a_prefix() {
+        let jobs = [job("10-a", None, true), job("10-a-2", None, false)];
+        assert_eq!(resolve("10-a", &jobs).unwrap().as_str(), "10-a");
+    }
+
+    #[test]
+    fn of_several_the_one_still_going_is_meant() {
+        let mut jobs = vec![
+            job("10-a", Some("web"), true),
+            job("11-b", Some("web"), false),
+            job("12-c", None, true),
+        ];
+        assert_eq!(resolve("web", &jobs).unwrap().as_str(), "11-b");
+        assert_eq!(resolve("1", &jobs).unwrap().as_str(), "11-b");
+        jobs[1].ended = true;
+        let error = resolve("web", &jobs).unwrap_err();
+        assert_eq!(error.to_string(), "'web' could be any of 10-a, 11-b");
+    }
+
+    #[test]
+    fn nothing_is_named_by_nothing() {
+        assert!(resolve("", &[job("10-a", None, true)]).is_err());
+        assert!(resolve("no", &[job("10-a", None, true)]).is_err());
+    }
+
+    #[test]
+    fn references_ignore_case() {
+        let mut pull = job("10-a", None, true);
+        pull.reference = Some("hf:Owner/Name".into());
+        assert_eq!(resolve("HF:owner/name", &[pull]).unwrap().as_str(), "10-a");
+    }
+}
