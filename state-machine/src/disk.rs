@@ -10,7 +10,7 @@
 
 use crate::control::{Control, Request};
 use crate::id::{JobId, Key, Ticket};
-use crate::record::{Damaged, Descriptor, History, Line, Status};
+use crate::record::{self, Damaged, Descriptor, History, Line, Status};
 
 /// A directory of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -152,6 +152,18 @@ pub struct Pointer {
     pub count: u64,
 }
 
+impl Pointer {
+    /// The bytes of a pointer's file.
+    pub fn encode(&self) -> Vec<u8> {
+        record::encode(self)
+    }
+
+    /// Read the bytes of a pointer's file.
+    pub fn decode(bytes: &[u8]) -> Result<Pointer, Damaged> {
+        record::decode(bytes)
+    }
+}
+
 /// What a file is filled with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Content {
@@ -172,8 +184,9 @@ pub trait Disk {
     /// What stops a protocol.
     type Fault;
 
-    /// Open an existing file, to lock it.
-    fn open(&mut self, place: &Place) -> Result<Open<Self::Handle>, Self::Fault>;
+    /// Open an existing file, to lock it in this mode. One that is to be locked exclusively is opened for
+    /// writing: then its last close is a notice to whoever watches the directory, and a mere probe is none.
+    fn open(&mut self, place: &Place, mode: Mode) -> Result<Open<Self::Handle>, Self::Fault>;
 
     /// Make a file that must not exist yet, and open it to lock it.
     fn create(&mut self, place: &Place) -> Result<Create<Self::Handle>, Self::Fault>;

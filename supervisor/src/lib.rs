@@ -1,5 +1,26 @@
-//! outlive: durable jobs.
+//! Durable jobs for Linux: commands that outlive their starter, one directory each, with the truth on disk and in file
+//! locks and in no process.
+//!
+//! An embedding program opens a [`Store`], starts jobs from [`JobSpec`]s, and asks [`Job`]s how they are. No server needs
+//! to run. What may happen to a job, and every step on disk, is in the crate `state_machine`; this crate lends it a real
+//! file system, real processes and a command line.
+//!
+//! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), `disk` (the trait on a file system), `process`
+//! (the tree of a command), `output` (its log), `watch` (notices of change), [`store`] (jobs), [`worker`] (the process
+//! that runs one), [`cli`] (one file per verb).
 
-mod process;
+mod clock;
+mod disk;
+mod error;
 mod output;
+mod process;
 mod sys;
+mod watch;
+
+pub mod cli;
+pub mod store;
+pub mod worker;
+
+pub use error::{DiskError, Error, Result};
+pub use state_machine;
+pub use store::{Job, JobSpec, Store};

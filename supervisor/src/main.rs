@@ -1,4 +1,7 @@
-//! bin
-#![allow(missing_docs)]
-use clap::Parser; #[derive(clap::Parser)] struct A{ #[arg(long)] x: Option<String>}
-fn main(){ let a=A::parse(); println!("{:?}", a.x); }
+//! The `outlive` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    outlive::cli::main()
+}

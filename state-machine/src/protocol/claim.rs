@@ -37,7 +37,7 @@ pub enum Held {
 pub fn claim<D: Disk>(disk: &mut D, id: &JobId) -> Result<Claim<D::Handle>, D::Fault> {
     let place = Place::of_job(id, Name::Lock);
     for round in 0..CLAIM_ROUNDS {
-        let handle = match disk.open(&place)? {
+        let handle = match disk.open(&place, Mode::Exclusive)? {
             Open::Opened(handle) => handle,
             Open::Absent => return Ok(Claim::Gone),
             // R3: what cannot be opened counts as held.
@@ -63,7 +63,7 @@ pub fn claim<D: Disk>(disk: &mut D, id: &JobId) -> Result<Claim<D::Handle>, D::F
 /// Whether somebody holds the lock file at `place`, asked with a shared lock so that readers never exclude one
 /// another (R5).
 pub fn probe<D: Disk>(disk: &mut D, place: &Place) -> Result<Held, D::Fault> {
-    let handle = match disk.open(place)? {
+    let handle = match disk.open(place, Mode::Shared)? {
         Open::Opened(handle) => handle,
         Open::Absent => return Ok(Held::Gone),
         Open::Denied => return Ok(Held::Yes),
@@ -94,7 +94,7 @@ pub enum Tree<H> {
 pub fn claim_tree<D: Disk>(disk: &mut D, id: &JobId) -> Result<Tree<D::Handle>, D::Fault> {
     let place = Place::of_job(id, Name::Tree);
     for round in 0..CLAIM_ROUNDS {
-        let handle = match disk.open(&place)? {
+        let handle = match disk.open(&place, Mode::Exclusive)? {
             Open::Opened(handle) => handle,
             Open::Denied => return Ok(Tree::Leftovers),
             Open::Absent => match disk.create(&place)? {

@@ -77,7 +77,7 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
         })));
     }
     let never_held = matches!(first, Read::Absent);
-    let (status, held) = match disk.open(&dir.at(Name::Lock))? {
+    let (status, held) = match disk.open(&dir.at(Name::Lock), Mode::Shared)? {
         Open::Denied => (first, true),
         // Without a lock file nobody can be responsible. A job that was swept meanwhile is gone altogether.
         Open::Absent if disk.exists(&Place::Dir(dir.clone()))? => (disk.read_status(&dir)?, false),

@@ -88,7 +88,7 @@ fn collect_staged<D: Disk>(
 ) -> Result<bool, D::Fault> {
     let dir = Dir::Staged(staged.clone());
     let place = dir.at(Name::Lock);
-    let lock = match disk.open(&place)? {
+    let lock = match disk.open(&place, Mode::Exclusive)? {
         Open::Opened(lock) => lock,
         Open::Denied => return Ok(false),
         Open::Absent => match disk.rmdir(&dir)? {
@@ -100,7 +100,7 @@ fn collect_staged<D: Disk>(
                 return Ok(false);
             }
             // The lock was made just now, or a loss of power took it.
-            Change::NotEmpty | Change::Exists => match disk.open(&place)? {
+            Change::NotEmpty | Change::Exists => match disk.open(&place, Mode::Exclusive)? {
                 Open::Absent => return trash(disk, &dir, ticket),
                 Open::Opened(lock) => lock,
                 Open::Denied => return Ok(false),

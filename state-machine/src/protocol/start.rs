@@ -118,7 +118,7 @@ fn bears(standing: &Descriptor, new: &Descriptor) -> bool {
 fn lock_key<D: Disk>(disk: &mut D, key: &Key) -> Result<Option<D::Handle>, D::Fault> {
     let place: Place = Dir::Keys.at(Name::KeyLock(key.clone()));
     for round in 0..KEY_ROUNDS {
-        let handle = match disk.open(&place)? {
+        let handle = match disk.open(&place, Mode::Exclusive)? {
             Open::Opened(handle) => handle,
             Open::Denied => return Ok(None),
             Open::Absent => match disk.create(&place)? {

@@ -36,7 +36,7 @@ impl Damaged {
 }
 
 /// Write a record as the bytes of its file: one line of JSON.
-fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
+pub(crate) fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
     // These types hold strings, numbers and maps with string keys, which always have a JSON form.
     let mut bytes = serde_json::to_vec(record).unwrap_or_default();
     bytes.push(b'\n');
@@ -44,6 +44,6 @@ fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
 }
 
 /// Read a record from the bytes of its file.
-fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
+pub(crate) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
     serde_json::from_slice(bytes).map_err(|error| Damaged::from_json(bytes, &error))
 }

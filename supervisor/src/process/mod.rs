@@ -1,1 +1,22 @@
-//! The processes of a job.
+//! The processes of a job: starting the command, knowing everything that descends from it, ending
+//! all of it, and finding what outlived a dead worker.
+//!
+//! Mechanics only. When to stop, what to record and how long to wait is the worker's business;
+//! files of a job other than the descriptors handed in are nobody's here.
+
+mod leader;
+mod leftovers;
+mod proc;
+mod spawn;
+mod tree;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub(crate) use leader::Leader;
+pub(crate) use leftovers::{Job, count, end};
+pub(crate) use spawn::{CannotStart, Command, Waiting, fork_command};
+pub(crate) use tree::{
+    Frozen, become_subreaper, freeze, is_empty, is_empty_after_reaping, kill_round, name_all,
+    others, reap_adopted, signal_all, survivors, thaw,
+};

@@ -1,0 +1,31 @@
+//! The exit code that stands for how a job ended.
+
+use state_machine::job::State;
+use state_machine::protocol::look::View;
+use state_machine::record::{Exit, Failure};
+
+/// Cancelled before it had a status of its own: what a shell gives for SIGTERM.
+const CANCELLED: u8 = 143;
+/// Interrupted: it may be resumed (EX_TEMPFAIL of sysexits.h).
+const INTERRUPTED: u8 = 75;
+/// Ended by its own timeout, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+/// Not executable, and not found, as the shell has them.
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// The code for a job that has ended or that nobody works on any more.
+pub(super) fn of(view: &View) -> u8 {
+    let own = view.status.exit.map(Exit::shell_code);
+    match (view.state, view.status.failure) {
+        // An exit code that the submitter called a success is one.
+        (State::Done, _) => 0,
+        (State::Failed, Some(Failure::Timeout)) => TIMED_OUT,
+        (State::Failed, Some(Failure::Missing)) => NOT_FOUND,
+        (State::Failed, Some(_)) => NOT_EXECUTABLE,
+        // A code of 0 that was not to count as success must not look like one.
+        (State::Failed, None) => own.filter(|code| *code != 0).unwrap_or(1),
+        (State::Cancelled, _) => own.filter(|code| *code != 0).unwrap_or(CANCELLED),
+        (State::Queued | State::Running | State::Paused | State::Interrupted, _) => INTERRUPTED,
+    }
+}

@@ -1,0 +1,51 @@
+//! The exit codes, and how an error becomes one.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use super::print;
+use crate::error::Error;
+
+/// The thing asked about failed.
+pub(super) const FAILED: u8 = 1;
+/// What was given makes no sense.
+pub(super) const USAGE: u8 = 2;
+/// It is refused as things are.
+pub(super) const REFUSED: u8 = 6;
+
+/// The table, as the help shows it.
+pub(super) const TABLE: &str = "\
+Exit codes:
+  0 done as asked   1 what was asked about failed   2 usage   3 no such job
+  4 ambiguous       5 timed out                     6 refused (not ended, held, not now)
+  wait and run --wait give the job's own status: its code, 128+signal, 143 cancelled,
+  75 interrupted, 124 its timeout, 126 or 127 it could not be started";
+
+/// Say what is wrong with the arguments, or print the help that was asked for.
+pub(super) fn of_parsing(error: &clap::Error) -> ExitCode {
+    // Nothing better can be done where even this cannot be printed.
+    let _ = error.print();
+    let code = if error.use_stderr() { USAGE } else { 0 };
+    ExitCode::from(code)
+}
+
+/// Say what went wrong, in one line, and give its code. A reader that has gone away is no error.
+pub(super) fn of(error: &anyhow::Error) -> ExitCode {
+    if let Some(error) = error.downcast_ref::<std::io::Error>()
+        && error.kind() == ErrorKind::BrokenPipe
+    {
+        return ExitCode::SUCCESS;
+    }
+    say(&error.to_string());
+    ExitCode::from(
+        error
+            .downcast_ref::<Error>()
+            .map_or(FAILED, Error::exit_code),
+    )
+}
+
+/// One line on standard error, safe for a terminal.
+pub(super) fn say(message: &str) {
+    // Whoever closed standard error does not want to know.
+    let _ = writeln!(std::io::stderr(), "outlive: {}", print::safe(message));
+}

@@ -1,0 +1,98 @@
+//! The command line: one file per verb, and this table of them. A verb parses, asks the store, and prints; what is true
+//! and what may be done is decided below it.
+
+mod arguments;
+mod code;
+mod exit;
+mod list;
+mod log;
+mod pause;
+mod print;
+mod resume;
+mod run;
+mod scope;
+mod status;
+mod stop;
+mod wait;
+mod worker;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+
+/// A verb: its declaration, and what it does. Its result is the exit code (DESIGN, section 11).
+pub(crate) struct Verb {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    declare: fn(Command) -> Command,
+    run: fn(&ArgMatches) -> anyhow::Result<u8>,
+}
+
+/// Every verb, in the order of the help.
+const VERBS: &[Verb] = &[
+    run::VERB,
+    list::VERB,
+    status::VERB,
+    log::VERB,
+    wait::VERB,
+    pause::VERB,
+    resume::VERB,
+    stop::VERB,
+    worker::VERB,
+];
+
+impl Verb {
+    fn is_called(&self, word: &str) -> bool {
+        self.name == word || self.aliases.contains(&word)
+    }
+
+    fn declare(&self) -> Command {
+        let command = Command::new(self.name).visible_aliases(self.aliases);
+        (self.declare)(command)
+    }
+}
+
+/// The whole command line, as help, completions and the manual show it.
+pub(crate) fn declare() -> Command {
+    frame().subcommands(VERBS.iter().map(Verb::declare))
+}
+
+fn frame() -> Command {
+    Command::new("outlive")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Durable jobs: commands that outlive whoever started them")
+        .after_help(exit::TABLE)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+}
+
+/// Be the `outlive` command, with the arguments of this process.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let called = arguments
+        .get(1)
+        .and_then(|word| word.to_str())
+        .and_then(|word| VERBS.iter().find(|verb| verb.is_called(word)));
+    // Declaring one verb instead of all is time that every call saves, and memory that every worker forked from it
+    // never has.
+    let command = match called {
+        Some(verb) => frame().subcommand(verb.declare()),
+        None => declare(),
+    };
+    let matches = match command.try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return exit::of_parsing(&error),
+    };
+    let Some((name, matches)) = matches.subcommand() else {
+        return ExitCode::from(exit::USAGE);
+    };
+    let Some(verb) = VERBS.iter().find(|verb| verb.name == name) else {
+        return ExitCode::from(exit::USAGE);
+    };
+    match (verb.run)(matches) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => exit::of(&error),
+    }
+}

@@ -1,0 +1,190 @@
+//! Printing: lines and JSON on standard output, and text made safe for a terminal. What a job or a file says could hold
+//! control characters that a terminal would obey.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde::Serialize;
+use state_machine::job::State;
+use state_machine::protocol::look::View;
+use state_machine::record::{Exit, Failure, Kind};
+
+/// Print one line.
+pub(super) fn line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Print a value as one line of JSON.
+pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
+    let text = serde_json::to_string(value)?;
+    line(&text)?;
+    Ok(())
+}
+
+/// Text with every character that a terminal could obey escaped.
+pub(super) fn safe(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_unsafe) {
+        let mut escaped = String::with_capacity(text.len());
+        for c in text.chars() {
+            if is_unsafe(c) {
+                escaped.extend(c.escape_default());
+            } else {
+                escaped.push(c);
+            }
+        }
+        Cow::Owned(escaped)
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Control characters, and those that change the direction of what follows.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How a job is, in a few words.
+pub(super) fn condition(view: &View) -> String {
+    let status = &view.status;
+    let mut words = match view.state {
+        State::Running if status.stopping.is_some() => "stopping".to_owned(),
+        State::Running if status.next_attempt_at_ms.is_some() => {
+            format!("running (waits for attempt {})", status.attempt)
+        }
+        State::Done | State::Failed => ended(view),
+        state => state.to_string(),
+    };
+    if view.state == State::Paused && status.stopping.is_some() {
+        words = "stopping".into();
+    }
+    if view.leftovers {
+        words.push_str(", processes left");
+    }
+    words
+}
+
+fn ended(view: &View) -> String {
+    let how = match (view.status.failure, view.status.exit) {
+        (Some(Failure::Timeout), _) => "timed out".to_owned(),
+        (Some(_), None) => "failed to start".to_owned(),
+        (_, Some(Exit::Code(code))) => format!("exited {code}"),
+        (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
+        (_, None) => view.state.to_string(),
+    };
+    match ran(view) {
+        Some(time) => format!("{how} ({})", short(time)),
+        None => how,
+    }
+}
+
+/// How long a job ran.
+pub(super) fn ran(view: &View) -> Option<Duration> {
+    let from = view.status.started_at_ms?;
+    let to = view.status.ended_at_ms?;
+    Some(Duration::from_millis(to.saturating_sub(from)))
+}
+
+/// A length of time in at most two units: `2.5s`, `3m 20s`, `4h 5m`, `2d 3h`.
+pub(super) fn short(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{:.1}s", time.as_secs_f64()),
+        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// An instant in local time, for people.
+pub(super) fn instant(at_ms: u64) -> String {
+    let stamp = i64::try_from(at_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    match stamp {
+        Some(stamp) => stamp
+            .to_zoned_datetime(jiff::tz::TimeZone::system())
+            .strftime("%Y-%m-%d %H:%M:%S")
+            .to_string(),
+        None => format!("{at_ms} ms"),
+    }
+}
+
+/// What a job runs or fetches, on one line.
+pub(super) fn work(view: &View) -> String {
+    match &view.descriptor.kind {
+        Kind::Command(command) => {
+            let words: Vec<String> = command
+                .argv
+                .iter()
+                .map(|word| quoted(&word.lossy()))
+                .collect();
+            words.join(" ")
+        }
+        Kind::Pull(pull) => pull.reference.clone(),
+    }
+}
+
+/// A word as a shell would need it, where it holds anything that a shell would not leave alone.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Print a table: every column as wide as its widest cell, the last one as wide as it likes.
+pub(super) fn columns<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> io::Result<()> {
+    let safe_rows: Vec<[Cow<'_, str>; N]> = rows
+        .iter()
+        .map(|row| row.each_ref().map(|cell| safe(cell)))
+        .collect();
+    let head = head.map(Cow::Borrowed);
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let cells = safe_rows.iter().chain([&head]);
+        let widths = cells.map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    });
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for row in [&head].into_iter().chain(&safe_rows) {
+        for (column, cell) in row.iter().enumerate() {
+            if column + 1 == N {
+                writeln!(out, "{cell}")?;
+            } else {
+                write!(out, "{cell:<width$}  ", width = widths[column])?;
+            }
+        }
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(safe("plain ünïcode"), "plain ünïcode");
+        assert_eq!(safe("a\x1b[2Jb\n\u{202e}"), "a\\u{1b}[2Jb\\n\\u{202e}");
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!(short(Duration::from_millis(2_540)), "2.5s");
+        assert_eq!(short(Duration::from_secs(200)), "3m 20s");
+        assert_eq!(short(Duration::from_secs(90_000)), "1d 1h");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a-b=c"), "a-b=c");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

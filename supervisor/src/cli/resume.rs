@@ -1,0 +1,103 @@
+//! `outlive resume`: let a paused or interrupted job go on.
+
+use clap::{ArgMatches, Command};
+use state_machine::control::Request;
+use state_machine::job::State;
+
+use super::arguments::{find_jobs, jobs};
+use super::{Verb, exit};
+use crate::error::{Error, Result};
+use crate::store::{Job, Requested, Store};
+use crate::worker::{Start, launch};
+
+pub(super) const VERB: Verb = Verb {
+    name: "resume",
+    aliases: &[],
+    declare,
+    run,
+};
+
+/// How often a job that changes hands under us is looked at again.
+const ROUNDS: u32 = 16;
+
+fn declare(verb: Command) -> Command {
+    verb.about("Let paused jobs go on, and run interrupted ones again")
+        .arg(jobs().required(true).num_args(1..))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let store = Store::open_default()?;
+    let mut code = 0;
+    for job in find_jobs(&store, matches)? {
+        if let Err(error) = resume(&job) {
+            exit::say(&error.to_string());
+            code = error.exit_code();
+        }
+    }
+    Ok(code)
+}
+
+/// A job that somebody holds is asked to go on; one that nobody holds is run again by us.
+fn resume(job: &Job) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let view = job.tend()?;
+        let ended = Error::Ended {
+            id: job.id().clone(),
+            state: view.state,
+        };
+        if view.state.is_terminal() {
+            return Err(ended);
+        }
+        if view.held && view.state == State::Running && view.status.stopping.is_none() {
+            return Ok(());
+        }
+        if !view.held {
+            if run_again(job)? {
+                return Ok(());
+            }
+            continue;
+        }
+        match job.request(Request::Resume) {
+            Ok(Requested::Accepted) => {}
+            Ok(Requested::Outranked) => {
+                return Err(Error::NotNow(format!("{} is being stopped", job.id())));
+            }
+            Err(error) => return Err(error),
+        }
+        let after = job.wait_until(None, |view| {
+            view.state != State::Paused || !view.held || view.status.stopping.is_some()
+        })?;
+        if after.state == State::Running && after.held {
+            return Ok(());
+        }
+    }
+    Err(Error::Busy(job.id().to_string()))
+}
+
+/// Take the job and leave a worker on it; `false` when somebody else was faster.
+fn run_again(job: &Job) -> Result<bool> {
+    // What was asked of it before comes first: a cancel that nobody completed is completed, not run over (R6).
+    job.settle()?;
+    let Some(held) = job.hold()? else {
+        return Ok(false);
+    };
+    let state = held.holder.status().state;
+    if state.is_terminal() {
+        job.let_go(held)?;
+        return Err(Error::Ended {
+            id: job.id().clone(),
+            state,
+        });
+    }
+    match launch(job, held)?.started()? {
+        Start::Running => Ok(true),
+        Start::Over => {
+            let view = job.look()?;
+            let why = view
+                .status
+                .message
+                .unwrap_or_else(|| view.state.to_string());
+            Err(Error::Worker(format!("{} did not run: {why}", job.id())))
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `outlive status`: everything about one job.
+
+use clap::{ArgMatches, Command};
+use state_machine::protocol::look::View;
+
+use super::arguments::{find_job, job, json};
+use super::{Verb, print};
+use crate::store::{Job, Store};
+
+pub(super) const VERB: Verb = Verb {
+    name: "status",
+    aliases: &[],
+    declare,
+    run,
+};
+
+fn declare(verb: Command) -> Command {
+    verb.about("Show everything about a job")
+        .args([job(), json()])
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let store = Store::open_default()?;
+    let job = find_job(&store, matches)?;
+    let view = job.tend()?;
+    if matches.get_flag("json") {
+        print::json(&job.report(&view))?;
+    } else {
+        show(&job, &view)?;
+    }
+    Ok(0)
+}
+
+fn show(job: &Job, view: &View) -> std::io::Result<()> {
+    let (descriptor, status) = (&view.descriptor, &view.status);
+    let stamp = |at_ms: Option<u64>| at_ms.map(print::instant);
+    let lines = [
+        ("id", Some(descriptor.id.to_string())),
+        ("name", descriptor.name.as_ref().map(ToString::to_string)),
+        ("task", descriptor.task.clone()),
+        ("state", Some(print::condition(view))),
+        ("message", status.message.clone()),
+        ("doing", status.status_line.clone()),
+        ("command", Some(print::work(view))),
+        (
+            "attempt",
+            (status.attempt > 1).then(|| status.attempt.to_string()),
+        ),
+        (
+            "pid",
+            status.pid.filter(|_| view.held).map(|pid| pid.to_string()),
+        ),
+        ("created", Some(print::instant(descriptor.created_at_ms))),
+        ("started", stamp(status.started_at_ms)),
+        ("ended", stamp(status.ended_at_ms)),
+        ("next try", stamp(status.next_attempt_at_ms)),
+        (
+            "log lost",
+            status.dropped_bytes.map(|bytes| format!("{bytes} bytes")),
+        ),
+        (
+            "reruns",
+            descriptor.previous.as_ref().map(ToString::to_string),
+        ),
+        ("directory", Some(job.dir().display().to_string())),
+    ];
+    for (name, value) in lines {
+        if let Some(value) = value {
+            print::line(&format!("{name:<10} {}", print::safe(&value)))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! `outlive wait`: wait for jobs to end, and give the status of the one that counts.
+
+use std::time::Duration;
+
+use clap::{ArgMatches, Command};
+use state_machine::job::State;
+use state_machine::protocol::look::View;
+
+use super::arguments::{duration, find_jobs, flag, jobs, json};
+use super::{Verb, code, exit, print};
+use crate::error::Result;
+use crate::store::{Job, Report, Store};
+use crate::{clock, error::Error};
+
+pub(super) const VERB: Verb = Verb {
+    name: "wait",
+    aliases: &[],
+    declare,
+    run,
+};
+
+fn declare(verb: Command) -> Command {
+    verb.about("Wait for jobs to end, and exit with the status of the first that did not end well")
+        .args([
+            jobs().required(true).num_args(1..),
+            flag("any", "Wait for one of them only, and exit with its status"),
+            duration("timeout", "Wait no longer than this"),
+            json(),
+        ])
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let store = Store::open_default()?;
+    let jobs = find_jobs(&store, matches)?;
+    let timeout = matches.get_one::<Duration>("timeout").copied();
+    let ended = if matches.get_flag("any") {
+        vec![wait_for_any(&store, &jobs, timeout)?]
+    } else {
+        wait_for_all(&jobs, timeout)?
+    };
+    if matches.get_flag("json") {
+        let reports: Vec<Report> = ended
+            .iter()
+            .map(|view| Report::new(view, &store.job_dir(&view.descriptor.id)))
+            .collect();
+        print::json(&reports)?;
+    }
+    for view in ended.iter().filter(|view| view.state == State::Interrupted) {
+        exit::say(&format!(
+            "{} was interrupted; 'outlive resume' runs it again",
+            view.descriptor.id
+        ));
+    }
+    let codes = ended.iter().map(code::of);
+    Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
+}
+
+fn wait_for_all(jobs: &[Job], timeout: Option<Duration>) -> Result<Vec<View>> {
+    let deadline = timeout.map(|timeout| clock::since_boot() + timeout);
+    jobs.iter()
+        .map(|job| {
+            let left = deadline.map(|deadline| deadline.saturating_sub(clock::since_boot()));
+            job.wait(left)
+        })
+        .collect()
+}
+
+fn wait_for_any(store: &Store, jobs: &[Job], timeout: Option<Duration>) -> Result<View> {
+    let deadline = timeout.map(|timeout| clock::since_boot() + timeout);
+    let mut watch = store.watch(jobs);
+    loop {
+        for job in jobs {
+            let view = job.tend()?;
+            if view.state.is_terminal() || view.state == State::Interrupted {
+                return Ok(view);
+            }
+        }
+        let left = deadline.map(|deadline| deadline.saturating_sub(clock::since_boot()));
+        if left == Some(Duration::ZERO) {
+            return Err(Error::TimedOut("none of them has ended".into()));
+        }
+        store.sleep(&mut watch, left)?;
+    }
+}

@@ -1,0 +1,413 @@
+//! The disk of the protocols on a real file system: one system call, or the few that make one atomic effect, per
+//! method. No decision is made here; what a reply means is the protocols' business.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode as FileMode, OFlags};
+use rustix::io::Errno;
+use state_machine::control::Control;
+use state_machine::disk::{
+    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+};
+use state_machine::id::Key;
+use state_machine::record::{Damaged, Descriptor, History, Line, Status};
+
+use crate::error::DiskError;
+
+/// No record is longer than this, in bytes: what is, is damaged. Arguments and environment are far below it.
+const RECORD_LIMIT: u64 = 64 << 20;
+/// How much of a control file is read, in bytes.
+const CONTROL_LIMIT: u64 = 4096;
+
+/// An open file, and the lock that was taken through it. Dropping it only closes (F6, F7): where another process
+/// has the same description, the lock stays.
+#[derive(Debug)]
+pub(crate) struct LockFile(OwnedFd);
+
+impl AsFd for LockFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<LockFile> for OwnedFd {
+    fn from(file: LockFile) -> OwnedFd {
+        file.0
+    }
+}
+
+/// A store's directory tree.
+#[derive(Clone, Debug)]
+pub(crate) struct FsDisk {
+    root: PathBuf,
+}
+
+impl FsDisk {
+    /// The disk under `root`.
+    pub(crate) fn new(root: PathBuf) -> FsDisk {
+        FsDisk { root }
+    }
+
+    /// The root.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path of a directory.
+    pub(crate) fn dir(&self, dir: &Dir) -> PathBuf {
+        match dir {
+            Dir::Jobs => self.root.join("jobs"),
+            Dir::Staging => self.root.join("staging"),
+            Dir::Trash => self.root.join("trash"),
+            Dir::Keys => self.root.join("keys"),
+            Dir::Job(id) => self.joined("jobs", id.as_str()),
+            Dir::Staged(ticket) => self.joined("staging", ticket.as_str()),
+            Dir::Trashed(ticket) => self.joined("trash", ticket.as_str()),
+        }
+    }
+
+    fn joined(&self, parent: &str, entry: &str) -> PathBuf {
+        let mut path = self.root.join(parent);
+        path.push(entry);
+        path
+    }
+
+    /// The path of a place.
+    pub(crate) fn path(&self, place: &Place) -> PathBuf {
+        match place {
+            Place::Dir(dir) => self.dir(dir),
+            Place::File(dir, name) => {
+                let mut path = self.dir(dir);
+                path.push(std::ffi::OsStr::from_bytes(&name.to_bytes()));
+                path
+            }
+        }
+    }
+
+    fn open_at(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        retry(|| {
+            fs::openat(
+                CWD,
+                path,
+                flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+                FileMode::RUSR | FileMode::WUSR,
+            )
+        })
+    }
+
+    /// Read a whole small file; `None` where there is none, damaged where it is no plain file of a sane size.
+    fn read_file(
+        &self,
+        path: &Path,
+        limit: u64,
+    ) -> Result<Option<Result<Vec<u8>, Damaged>>, DiskError> {
+        let fd = match self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::LOOP) => return Ok(Some(Err(Damaged("it is a symbolic link".into())))),
+            Err(error) => return Err(DiskError::new("open", path, error)),
+        };
+        let stat = fs::fstat(&fd).map_err(|error| DiskError::new("stat", path, error))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(Some(Err(Damaged("it is not a plain file".into()))));
+        }
+        if stat.st_size as u64 > limit {
+            return Ok(Some(Err(Damaged(format!(
+                "it is longer than {limit} bytes"
+            )))));
+        }
+        let mut bytes = Vec::with_capacity(stat.st_size as usize + 1);
+        File::from(fd)
+            .take(limit)
+            .read_to_end(&mut bytes)
+            .map_err(|error| DiskError::new("read", path, error))?;
+        Ok(Some(Ok(bytes)))
+    }
+
+    fn read_record<T>(
+        &self,
+        dir: &Dir,
+        name: Name,
+        decode: fn(&[u8]) -> Result<T, Damaged>,
+    ) -> Result<Read<T>, DiskError> {
+        let read = self.read_file(&self.path(&dir.at(name)), RECORD_LIMIT)?;
+        Ok(
+            match read.map(|bytes| bytes.and_then(|bytes| decode(&bytes))) {
+                None => Read::Absent,
+                Some(Ok(record)) => Read::Value(record),
+                Some(Err(damaged)) => Read::Damaged(damaged),
+            },
+        )
+    }
+}
+
+/// Repeat a call that a signal interrupted.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// What a change came to, or the error that no protocol decides on.
+fn changed(
+    operation: &'static str,
+    path: &Path,
+    result: Result<(), Errno>,
+) -> Result<Change, DiskError> {
+    match result {
+        Ok(()) => Ok(Change::Done),
+        Err(Errno::NOENT) => Ok(Change::Absent),
+        Err(Errno::EXIST) => Ok(Change::Exists),
+        Err(Errno::NOTEMPTY | Errno::ISDIR) => Ok(Change::NotEmpty),
+        Err(Errno::NOTDIR) => Ok(Change::NotDirectory),
+        Err(error) => Err(DiskError::new(operation, path, error)),
+    }
+}
+
+fn encode(content: &Content) -> Vec<u8> {
+    match content {
+        Content::Descriptor(descriptor) => descriptor.encode(),
+        Content::Status(status) => status.encode(),
+        Content::Request(request) => Control::encode(*request),
+        Content::Pointer(pointer) => pointer.encode(),
+    }
+}
+
+impl Disk for FsDisk {
+    type Handle = LockFile;
+    type Fault = DiskError;
+
+    fn open(&mut self, place: &Place, mode: Mode) -> Result<Open<LockFile>, DiskError> {
+        let path = self.path(place);
+        let access = match mode {
+            Mode::Shared => OFlags::RDONLY,
+            Mode::Exclusive => OFlags::RDWR,
+        };
+        match self.open_at(&path, access | OFlags::NONBLOCK) {
+            Ok(fd) => Ok(Open::Opened(LockFile(fd))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(Open::Absent),
+            Err(Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::ISDIR) => Ok(Open::Denied),
+            Err(error) => Err(DiskError::new("open", &path, error)),
+        }
+    }
+
+    fn create(&mut self, place: &Place) -> Result<Create<LockFile>, DiskError> {
+        let path = self.path(place);
+        match self.open_at(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
+            Ok(fd) => Ok(Create::Created(LockFile(fd))),
+            Err(Errno::EXIST) => Ok(Create::Exists),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(Create::Absent),
+            Err(error) => Err(DiskError::new("create", &path, error)),
+        }
+    }
+
+    fn lock(&mut self, handle: &LockFile, mode: Mode) -> Result<bool, DiskError> {
+        let operation = match mode {
+            Mode::Shared => FlockOperation::NonBlockingLockShared,
+            Mode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        };
+        match retry(|| fs::flock(handle, operation)) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            // Never run unlocked: a file system that cannot lock is an error with its path (F26).
+            Err(error) => Err(DiskError::new("lock", &path_of(handle), error)),
+        }
+    }
+
+    fn stands(&mut self, handle: &LockFile, place: &Place) -> Result<bool, DiskError> {
+        let path = self.path(place);
+        let ours = fs::fstat(handle).map_err(|error| DiskError::new("stat", &path, error))?;
+        match fs::lstat(&path) {
+            Ok(there) => {
+                Ok(ours.st_dev == there.st_dev && ours.st_ino == there.st_ino && ours.st_nlink > 0)
+            }
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(error) => Err(DiskError::new("stat", &path, error)),
+        }
+    }
+
+    fn close(&mut self, handle: LockFile) -> Result<(), DiskError> {
+        drop(handle);
+        Ok(())
+    }
+
+    fn exists(&mut self, place: &Place) -> Result<bool, DiskError> {
+        let path = self.path(place);
+        match fs::lstat(&path) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(error) => Err(DiskError::new("stat", &path, error)),
+        }
+    }
+
+    fn read_descriptor(&mut self, dir: &Dir) -> Result<Read<Descriptor>, DiskError> {
+        self.read_record(dir, Name::Descriptor, Descriptor::decode)
+    }
+
+    fn read_status(&mut self, dir: &Dir) -> Result<Read<Status>, DiskError> {
+        self.read_record(dir, Name::Status, Status::decode)
+    }
+
+    fn read_history(&mut self, dir: &Dir) -> Result<History, DiskError> {
+        let read = self.read_file(&self.path(&dir.at(Name::Events)), RECORD_LIMIT)?;
+        Ok(match read {
+            Some(Ok(bytes)) => History::decode(&bytes),
+            // What is no plain file holds no lines.
+            None | Some(Err(_)) => History::default(),
+        })
+    }
+
+    fn read_control(&mut self, place: &Place) -> Result<Option<Control>, DiskError> {
+        let read = self.read_file(&self.path(place), CONTROL_LIMIT)?;
+        Ok(read.map(|bytes| match bytes {
+            Ok(bytes) => Control::decode(&bytes),
+            Err(Damaged(why)) => Control::Unknown(why),
+        }))
+    }
+
+    fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, DiskError> {
+        self.read_record(&Dir::Keys, Name::Pointer(key.clone()), Pointer::decode)
+    }
+
+    fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {
+        let path = self.path(place);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let fd = match self.open_at(&path, flags) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Change::Absent),
+            Err(error) => return Err(DiskError::new("write", &path, error)),
+        };
+        match File::from(fd).write_all(&encode(content)) {
+            Ok(()) => Ok(Change::Done),
+            Err(error) => {
+                // A half written file takes space that may be what is missing; nobody reads it under this name.
+                let _ = fs::unlink(&path);
+                Err(DiskError::new("write", &path, error))
+            }
+        }
+    }
+
+    fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, DiskError> {
+        let path = self.path(&dir.at(Name::Events));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
+        let fd = match self.open_at(&path, flags) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Change::Absent),
+            Err(error) => return Err(DiskError::new("append to", &path, error)),
+        };
+        let mut bytes = Vec::new();
+        if mend {
+            bytes.push(b'\n');
+        }
+        for line in lines {
+            bytes.extend(line.encode());
+        }
+        // One write, so that another writer's line can never stand inside ours.
+        match retry(|| rustix::io::write(&fd, &bytes)) {
+            Ok(written) if written == bytes.len() => Ok(Change::Done),
+            Ok(_) => Err(DiskError::new("append to", &path, Errno::NOSPC)),
+            Err(error) => Err(DiskError::new("append to", &path, error)),
+        }
+    }
+
+    fn sync(&mut self, place: &Place) -> Result<Change, DiskError> {
+        let path = self.path(place);
+        let synced = self
+            .open_at(&path, OFlags::RDONLY)
+            .and_then(|fd| retry(|| fs::fsync(&fd)));
+        match synced {
+            // Some file systems have nothing to sync for a directory and say so.
+            Err(Errno::INVAL) if matches!(place, Place::Dir(_)) => Ok(Change::Done),
+            synced => changed("sync", &path, synced),
+        }
+    }
+
+    fn rename(&mut self, from: &Place, to: &Place) -> Result<Change, DiskError> {
+        let target = self.path(to);
+        let renamed = fs::renameat(CWD, self.path(from), CWD, &target);
+        changed("rename to", &target, renamed)
+    }
+
+    fn rename_new(&mut self, from: &Place, to: &Place) -> Result<Change, DiskError> {
+        let target = self.path(to);
+        let renamed = fs::renameat_with(
+            CWD,
+            self.path(from),
+            CWD,
+            &target,
+            fs::RenameFlags::NOREPLACE,
+        );
+        changed("rename to", &target, renamed)
+    }
+
+    fn link(&mut self, from: &Place, to: &Place) -> Result<Change, DiskError> {
+        let target = self.path(to);
+        let linked = fs::linkat(CWD, self.path(from), CWD, &target, AtFlags::empty());
+        changed("link", &target, linked)
+    }
+
+    fn unlink(&mut self, place: &Place) -> Result<Change, DiskError> {
+        let path = self.path(place);
+        changed("remove", &path, fs::unlink(&path))
+    }
+
+    fn mkdir(&mut self, dir: &Dir) -> Result<Change, DiskError> {
+        let path = self.dir(dir);
+        changed(
+            "make the directory",
+            &path,
+            fs::mkdir(&path, FileMode::RWXU),
+        )
+    }
+
+    fn rmdir(&mut self, dir: &Dir) -> Result<Change, DiskError> {
+        let path = self.dir(dir);
+        // POSIX lets a full directory be reported either way.
+        match changed("remove the directory", &path, fs::rmdir(&path))? {
+            Change::Exists => Ok(Change::NotEmpty),
+            change => Ok(change),
+        }
+    }
+
+    fn list(&mut self, dir: &Dir) -> Result<Option<Vec<Name>>, DiskError> {
+        let path = self.dir(dir);
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // A request waits in `staging/` as a plain file.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+            Err(error) => return Err(DiskError::new("list", &path, error)),
+        };
+        entries
+            .map(|entry| {
+                entry
+                    .map(|entry| Name::in_job(entry.file_name().as_bytes()))
+                    .map_err(|error| DiskError::new("list", &path, error))
+            })
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    fn give_way(&mut self, round: u32) -> Result<(), DiskError> {
+        // Two claimers that look at each other must not keep step: the process id spreads them.
+        let spread = u64::from(std::process::id() % 16) * 8;
+        let micros = (50u64 << round.min(8)) + spread;
+        std::thread::sleep(Duration::from_micros(micros));
+        Ok(())
+    }
+}
+
+/// The path of an open file, for a message.
+fn path_of(handle: &LockFile) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", handle.as_fd().as_raw_fd());
+    std::fs::read_link(link).unwrap_or_else(|_| PathBuf::from("a lock file"))
+}

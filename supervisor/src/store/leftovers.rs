@@ -1,0 +1,39 @@
+//! Ending what a dead worker left of a job's tree (R11). Which processes those are is the process room's knowledge;
+//! when they must go is the protocols'.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::process;
+
+/// Where a job's processes are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// In the environments of all processes.
+    Environments,
+    /// In their environments and their descriptors: for when the tree lock says that somebody is there.
+    Descriptors,
+}
+
+/// End every process of the job in `dir` and say whether SIGKILL was needed.
+pub(crate) fn end_leftovers(dir: &Path, search: Search, grace: Duration) -> io::Result<bool> {
+    let tree = match search {
+        Search::Environments => None,
+        Search::Descriptors => {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            openat(CWD, dir.join("tree"), flags, Mode::empty()).ok()
+        }
+    };
+    let job = process::Job {
+        dir,
+        tree: tree.as_ref().map(AsFd::as_fd),
+    };
+    if search == Search::Environments && process::count(&job)? == 0 {
+        return Ok(false);
+    }
+    Ok(process::end(&job, grace)?.forced)
+}

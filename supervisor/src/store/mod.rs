@@ -1,0 +1,352 @@
+//! The store, as embedding programs and the command line use it: making jobs, finding them, asking things of them.
+//! What is true about a job is decided by the protocols of the pure crate; this room carries their answers to
+//! callers and lends them a disk, a clock and tickets.
+
+mod job;
+mod leftovers;
+mod report;
+mod root;
+mod spec;
+mod sweep;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use state_machine::disk::{Dir, Disk, Place};
+use state_machine::id::{JobId, Key, Name as JobName, Ticket};
+use state_machine::protocol::create::{Durable, acknowledge};
+use state_machine::protocol::hold::{Holder, newborn};
+use state_machine::protocol::look::{Look, View, look};
+use state_machine::protocol::start::{Started, start, start_numbered};
+use state_machine::record::{Bytes, Descriptor, Kind};
+use state_machine::resolve::{Candidate, Unresolved, resolve};
+
+use crate::clock;
+use crate::disk::{FsDisk, LockFile};
+use crate::error::{DiskError, Error, Result};
+use crate::watch::{Interest, Watch};
+
+pub use job::{Job, Requested, Stopped};
+pub(crate) use leftovers::{Search, end_leftovers};
+pub use report::{Report, ReportedProgress};
+pub use spec::JobSpec;
+pub use sweep::{Kept, Swept};
+
+/// However silent a watched directory is, it is looked at this often.
+const RELOOK: Duration = Duration::from_secs(5);
+/// How often a start is tried that others keep from happening.
+const START_ROUNDS: u32 = 20;
+
+/// A store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    disk: FsDisk,
+}
+
+/// Every job of a store.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// What is true about each readable job, oldest first.
+    pub jobs: Vec<View>,
+    /// The directories that are no readable job, each with the reason; they hide nothing else (R21).
+    pub damaged: Vec<Error>,
+}
+
+/// A job that was made and that this process holds: it is handed to a worker, or let go.
+#[derive(Debug)]
+pub struct Held {
+    pub(crate) holder: Holder<LockFile>,
+    pub(crate) descriptor: Descriptor,
+}
+
+/// What starting a job came to.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// It is new, and ours to hand to a worker.
+    New(Box<Held>),
+    /// An unfinished job bears its name already.
+    UnderWay(Box<View>),
+}
+
+impl Store {
+    /// Open the store at `root`, making it if there is nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] when another user owns it, others may write to it, its file system's locks cannot be
+    /// trusted, or it is no store or one of another format.
+    pub fn open(root: impl AsRef<Path>) -> Result<Store> {
+        let root = root::prepare(root.as_ref())?;
+        Ok(Store {
+            disk: FsDisk::new(root),
+        })
+    }
+
+    /// Open the store of this user: `$OUTLIVE_ROOT`, else `$XDG_STATE_HOME/outlive`, else
+    /// `~/.local/state/outlive`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::open`]; [`Error::NoRoot`] when none of the three is set.
+    pub fn open_default() -> Result<Store> {
+        Store::open(root::default_root()?)
+    }
+
+    /// The root of the store.
+    pub fn root(&self) -> &Path {
+        self.disk.root()
+    }
+
+    pub(crate) fn disk(&self) -> FsDisk {
+        self.disk.clone()
+    }
+
+    /// The job of this id, whether or not there is one.
+    pub fn job(&self, id: &JobId) -> Job {
+        Job::new(self.clone(), id.clone())
+    }
+
+    /// The directory of a job.
+    pub fn job_dir(&self, id: &JobId) -> PathBuf {
+        self.disk.dir(&Dir::Job(id.clone()))
+    }
+
+    /// Make a job and leave it to whoever starts it: it is queued until a worker is started with [`Job::start`].
+    ///
+    /// When this returns, the job survives a loss of power (R19). Where the spec has a name that an unfinished job
+    /// of the same project bears, that job is returned and nothing is made (R12).
+    pub fn create(&self, spec: JobSpec) -> Result<Job> {
+        match self.begin(spec)? {
+            Begun::New(held) => {
+                self.acknowledge()?;
+                let job = self.job(held.holder.id());
+                job.let_go(*held)?;
+                Ok(job)
+            }
+            Begun::UnderWay(view) => Ok(self.job(&view.descriptor.id)),
+        }
+    }
+
+    /// Make a job and keep its lock. It is to be acknowledged before anybody is told of it.
+    pub(crate) fn begin(&self, spec: JobSpec) -> Result<Begun> {
+        let mut descriptor = spec.into_descriptor(clock::now_ms());
+        self.begin_described(&mut descriptor)
+    }
+
+    /// As [`Store::begin`], from a descriptor whose id is chosen anew.
+    pub(crate) fn begin_described(&self, descriptor: &mut Descriptor) -> Result<Begun> {
+        for _ in 0..START_ROUNDS {
+            match self.try_begin(descriptor)? {
+                Started::New { id, lock } => {
+                    let holder = newborn(id, lock, descriptor.created_at_ms);
+                    return Ok(Begun::New(Box::new(Held {
+                        holder,
+                        descriptor: descriptor.clone(),
+                    })));
+                }
+                Started::UnderWay(view) => return Ok(Begun::UnderWay(view)),
+                Started::Damaged(id, why) => {
+                    return Err(Error::Damaged {
+                        path: self.job_dir(&id),
+                        why: why.0,
+                    });
+                }
+                Started::Busy => descriptor.created_at_ms = clock::now_ms(),
+            }
+        }
+        Err(Error::Busy("starting the job".into()))
+    }
+
+    fn try_begin(&self, descriptor: &mut Descriptor) -> Result<Started<LockFile>> {
+        use state_machine::protocol::create::{Made, create};
+        let (mut disk, ticket) = (self.disk(), ticket());
+        let project = descriptor.project.clone().unwrap_or_default();
+        let started = if let Some(name) = descriptor.name.clone() {
+            let key = Key::of_name(&project.0, &name);
+            start(&mut disk, descriptor, &key, &ticket, Durable::Yes)
+        } else if let Some(task) = descriptor.task.clone() {
+            let key = Key::of_task(&project.0, &task);
+            let name_of = |number| JobName::of_task(&task, number).ok();
+            start_numbered(&mut disk, descriptor, &key, &name_of, &ticket, Durable::Yes)
+        } else {
+            create(&mut disk, descriptor, None, &ticket, Durable::Yes).map(|made| match made {
+                Made::Job { id, lock } => Started::New { id, lock },
+                Made::Crowded => Started::Busy,
+            })
+        };
+        if started.is_err() {
+            // What a full disk left half made is of no use to anybody, and takes space.
+            let _ = self.collect();
+        }
+        Ok(started?)
+    }
+
+    /// Make every job that was begun survive a loss of power (R19).
+    pub(crate) fn acknowledge(&self) -> Result<()> {
+        Ok(acknowledge(&mut self.disk())?)
+    }
+
+    /// The ids of every entry of the store, readable or not, oldest first, and the entries that can be none.
+    fn entries(&self) -> Result<(Vec<JobId>, Vec<Error>)> {
+        let mut ids = Vec::new();
+        let mut strange = Vec::new();
+        for name in self.disk().list(&Dir::Jobs)?.unwrap_or_default() {
+            let parsed = name
+                .to_text()
+                .ok_or_else(|| "its name is not UTF-8".to_owned())
+                .and_then(|word| JobId::parse(&word).map_err(|why| format!("its name {why}")));
+            match parsed {
+                Ok(id) => ids.push(id),
+                Err(why) => strange.push(Error::Damaged {
+                    path: self.disk.path(&Dir::Jobs.at(name)),
+                    why,
+                }),
+            }
+        }
+        ids.sort_by_cached_key(|id| (made_at_ms(id), id.clone()));
+        Ok((ids, strange))
+    }
+
+    /// What is true about every job, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Only when the listing itself cannot be had: a job that cannot be read is among [`Listing::damaged`].
+    pub fn list(&self) -> Result<Listing> {
+        let (ids, damaged) = self.entries()?;
+        let mut listing = Listing {
+            jobs: Vec::with_capacity(ids.len()),
+            damaged,
+        };
+        let looked = self.look_at_all(&ids);
+        for (id, looked) in ids.iter().zip(looked) {
+            match looked {
+                Ok(Look::Job(view)) => listing.jobs.push(*view),
+                Ok(Look::Gone) => {}
+                Ok(Look::Damaged { file, why }) => listing.damaged.push(Error::Damaged {
+                    path: self.disk.path(&Place::of_job(id, file)),
+                    why: why.0,
+                }),
+                Err(error) => listing.damaged.push(error),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// Look at many jobs. Reading thousands of records goes further than one core, so it is shared out.
+    fn look_at_all(&self, ids: &[JobId]) -> Vec<Result<Look>> {
+        const WORTH_A_THREAD: usize = 500;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = ids.len().div_ceil(threads).max(WORTH_A_THREAD);
+        let look_at = |share: &[JobId]| -> Vec<Result<Look>> {
+            let mut disk = self.disk();
+            share
+                .iter()
+                .map(|id| look(&mut disk, id).map_err(Error::from))
+                .collect()
+        };
+        if share >= ids.len() {
+            return look_at(ids);
+        }
+        std::thread::scope(|scope| {
+            let shares: Vec<_> = ids
+                .chunks(share)
+                .map(|share| scope.spawn(move || look_at(share)))
+                .collect();
+            shares
+                .into_iter()
+                .flat_map(|share| match share.join() {
+                    Ok(looked) => looked,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .collect()
+        })
+    }
+
+    /// A watch on the records of these jobs. It stands before the first look at any of them.
+    pub(crate) fn watch(&self, jobs: &[Job]) -> Watch {
+        let mut watch = Watch::with(Interest::Records);
+        for job in jobs {
+            watch.add(&job.dir());
+        }
+        watch
+    }
+
+    /// Wait for a notice, no longer than `timeout`. A notice is a hint (F54): however silent it is, one looks now and
+    /// then.
+    pub(crate) fn sleep(&self, watch: &mut Watch, timeout: Option<Duration>) -> Result<()> {
+        let timeout = timeout.map_or(RELOOK, |timeout| timeout.min(RELOOK));
+        watch
+            .wait(Some(timeout))
+            .map_err(|error| DiskError::new("watch", self.root(), error))?;
+        Ok(())
+    }
+
+    /// The job that `query` names: an exact id, an unambiguous prefix of one, a name, or a reference.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`] when none or several match.
+    pub fn resolve(&self, query: &str) -> Result<Job> {
+        // An exact id needs no listing, whatever the number of jobs.
+        if let Ok(id) = JobId::parse(query)
+            && self.disk().exists(&Place::Dir(Dir::Job(id.clone())))?
+        {
+            return Ok(self.job(&id));
+        }
+        let listing = self.list()?;
+        let candidates: Vec<Candidate> = listing.jobs.iter().map(candidate).collect();
+        match resolve(query, &candidates) {
+            Ok(id) => Ok(self.job(&id)),
+            Err(unresolved) => self.resolve_damaged(query, unresolved),
+        }
+    }
+
+    /// A damaged job can still be named by its directory.
+    fn resolve_damaged(&self, query: &str, unresolved: Unresolved) -> Result<Job> {
+        let (ids, _) = self.entries()?;
+        let mut matches = ids.iter().filter(|id| id.as_str().starts_with(query));
+        match (&unresolved, matches.next(), matches.next()) {
+            (Unresolved::Unknown { .. }, Some(id), None) if !query.is_empty() => Ok(self.job(id)),
+            _ => Err(unresolved.into()),
+        }
+    }
+}
+
+fn candidate(view: &View) -> Candidate {
+    Candidate {
+        id: view.descriptor.id.clone(),
+        name: view.descriptor.name.as_ref().map(JobName::to_string),
+        reference: match &view.descriptor.kind {
+            Kind::Pull(pull) => Some(pull.reference.clone()),
+            Kind::Command(_) => None,
+        },
+        ended: view.state.is_terminal(),
+    }
+}
+
+/// When a job was made, as its id says, for ordering.
+fn made_at_ms(id: &JobId) -> u64 {
+    let digits = id.as_str().split('-').next().unwrap_or_default();
+    digits.parse().unwrap_or(u64::MAX)
+}
+
+/// A ticket that no other process and no other call uses.
+pub(crate) fn ticket() -> Ticket {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let word = format!(
+        "{}-{}-{}",
+        std::process::id(),
+        clock::since_boot().as_nanos(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
+    // Digits and dashes.
+    Ticket::parse(&word).unwrap_or_else(|_| unreachable!("a ticket of digits and dashes"))
+}
+
+/// The bytes of a path or argument as an operating system string.
+pub(crate) fn os_string(bytes: &Bytes) -> std::ffi::OsString {
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(bytes.0.clone())
+}

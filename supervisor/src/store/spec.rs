@@ -1,0 +1,141 @@
+//! What a job is to be, as an embedding program or the command line says it. It becomes a descriptor when the job
+//! is made.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use state_machine::id::{JobId, Name};
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind, Output, PauseMode};
+use state_machine::retry::Retry;
+
+/// What a job is to be.
+#[derive(Clone, Debug)]
+pub struct JobSpec {
+    /// The program and its arguments, byte for byte.
+    pub argv: Vec<OsString>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The whole environment.
+    pub env: Environment,
+    /// The file mode creation mask of the command; the worker's own where `None`.
+    pub umask: Option<u32>,
+    /// What people are shown; made from `argv` where `None`.
+    pub display_name: Option<String>,
+    /// The name under which at most one job of the project is under way (R12).
+    pub name: Option<Name>,
+    /// The task that the job runs; an unnamed job of a task is numbered.
+    pub task: Option<String>,
+    /// The project that the job belongs to.
+    pub project: Option<PathBuf>,
+    /// How long an attempt may run.
+    pub timeout: Option<Duration>,
+    /// How failed attempts are tried again.
+    pub retry: Retry,
+    /// How long a stop waits before it forces.
+    pub grace: Duration,
+    /// What a pause does.
+    pub pause: PauseMode,
+    /// How output is kept.
+    pub output: Output,
+    /// What the command reads; the null device where `None`.
+    pub stdin: Option<PathBuf>,
+    /// The exit codes that count as success.
+    pub success_codes: Vec<u8>,
+    /// A command that is told when the job has ended.
+    pub on_end: Option<Vec<OsString>>,
+    /// The job that this one reruns.
+    pub previous: Option<JobId>,
+}
+
+impl JobSpec {
+    /// A job that runs `argv` with this process's directory and environment, and defaults for everything else.
+    pub fn command<I, S>(argv: I) -> JobSpec
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<OsString>,
+    {
+        JobSpec {
+            argv: argv.into_iter().map(Into::into).collect(),
+            cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            env: Environment(
+                std::env::vars_os()
+                    .map(|(name, value)| (Bytes(name.into_vec()), Bytes(value.into_vec())))
+                    .collect(),
+            ),
+            umask: None,
+            display_name: None,
+            name: None,
+            task: None,
+            project: None,
+            timeout: None,
+            retry: Retry::default(),
+            grace: Duration::from_millis(Descriptor::DEFAULT_GRACE_MS),
+            pause: PauseMode::default(),
+            output: Output::default(),
+            stdin: None,
+            success_codes: vec![0],
+            on_end: None,
+            previous: None,
+        }
+    }
+
+    /// The descriptor that this becomes, made at `now_ms`. Its id is a placeholder until the job is made.
+    pub(crate) fn into_descriptor(self, now_ms: u64) -> Descriptor {
+        let argv: Vec<Bytes> = self.argv.into_iter().map(bytes).collect();
+        let shown = |argv: &[Bytes]| {
+            let words: Vec<_> = argv.iter().map(Bytes::lossy).collect();
+            words.join(" ").chars().take(DISPLAY_LIMIT).collect()
+        };
+        let display_name = self
+            .display_name
+            .or_else(|| self.name.as_ref().map(Name::to_string))
+            .unwrap_or_else(|| shown(&argv));
+        Descriptor {
+            id: JobId::new(now_ms, "job", 1),
+            display_name,
+            kind: Kind::Command(Command {
+                argv,
+                cwd: path_bytes(&self.cwd),
+                env: self.env,
+                umask: self.umask,
+            }),
+            name: self.name,
+            task: self.task,
+            project: self.project.as_deref().map(path_bytes),
+            pool: None,
+            priority: 0,
+            after: Vec::new(),
+            timeout_ms: self.timeout.map(in_ms),
+            retry: self.retry,
+            pause: self.pause,
+            grace_ms: in_ms(self.grace),
+            output: self.output,
+            stdin: self.stdin.as_deref().map(path_bytes),
+            success_codes: self.success_codes,
+            not_before_ms: None,
+            on_end: self
+                .on_end
+                .map(|argv| argv.into_iter().map(bytes).collect()),
+            total_bytes: None,
+            previous: self.previous,
+            created_at_ms: now_ms,
+        }
+    }
+}
+
+/// How much of a command line becomes a display name, in characters.
+const DISPLAY_LIMIT: usize = 120;
+
+fn bytes(word: OsString) -> Bytes {
+    Bytes(word.into_vec())
+}
+
+fn path_bytes(path: &Path) -> Bytes {
+    Bytes(path.as_os_str().as_bytes().to_vec())
+}
+
+fn in_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,273 @@
+//! Waiting for something to happen in a few directories.
+//!
+//! An event is a hint to look again and never the message (F54): nothing of it is read but that
+//! there was one. Where the machine has no inotify left (F52), the same calls wait for a short
+//! while instead and say "look again", so that no caller needs to know. What must never be here:
+//! what is in the directories.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+
+/// How often to look where nothing tells us.
+const BLIND: Duration = Duration::from_millis(200);
+/// How often to look at the latest where something does: events can be lost (F53).
+const BACKSTOP: Duration = Duration::from_secs(5);
+
+/// Which changes wake.
+///
+/// Opening and closing a file for reading never does: whoever is woken reads, and would wake
+/// itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// Records replaced, files created, removed or renamed, and the last close of a file that was
+    /// open for writing (a dying worker closes its lock so). A job that prints does not wake.
+    Records,
+    /// All of that, and every write and truncation.
+    Output,
+}
+
+/// Why a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Something may have changed: look.
+    Changed,
+    /// The time is over.
+    TimedOut,
+}
+
+/// A wait for changes in directories.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    interest: Interest,
+    /// `None` where the user has no instance left.
+    inotify: Option<OwnedFd>,
+    /// A directory could not be watched: all are looked at on a timer.
+    blind: bool,
+}
+
+impl Watch {
+    /// A watch on everything in `dir`. Never fails: what cannot be watched is looked at often.
+    ///
+    /// Begin to watch *before* the first look, so that nothing falls in between.
+    pub(crate) fn new(dir: &Path) -> Watch {
+        let mut watch = Watch::with(Interest::Output);
+        watch.add(dir);
+        watch
+    }
+
+    /// A watch on nothing yet.
+    pub(crate) fn with(interest: Interest) -> Watch {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        Watch {
+            interest,
+            blind: inotify.is_none(),
+            inotify,
+        }
+    }
+
+    /// Watches `dir` too. A directory that is deleted later needs no removal: it only falls silent.
+    pub(crate) fn add(&mut self, dir: &Path) {
+        let watched = self
+            .inotify
+            .as_ref()
+            .is_some_and(|inotify| inotify::add_watch(inotify, dir, self.interest.mask()).is_ok());
+        self.blind |= !watched;
+    }
+
+    /// Whether changes are looked for on a timer (every 200 ms) for want of inotify.
+    #[cfg(test)]
+    pub(crate) fn is_blind(&self) -> bool {
+        self.blind
+    }
+
+    /// Sleeps until something may have changed or `timeout` is over. Without a timeout, and where
+    /// nothing tells of changes, it says [`Woken::Changed`] after a while all the same. A signal to
+    /// this process ends the wait as [`Woken::Changed`].
+    ///
+    /// # Errors
+    /// The kernel cannot poll, which is not expected to happen.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Woken> {
+        let look_again = if self.blind { BLIND } else { BACKSTOP };
+        let (sleep, at_the_end) = match timeout {
+            Some(timeout) if timeout <= look_again => (timeout, Woken::TimedOut),
+            _ => (look_again, Woken::Changed),
+        };
+        if self.sleep(sleep)? {
+            Ok(Woken::Changed)
+        } else {
+            Ok(at_the_end)
+        }
+    }
+
+    /// Whether anything happened before `time` was over.
+    fn sleep(&self, time: Duration) -> io::Result<bool> {
+        let time = Timespec::try_from(time).map_err(|_| Errno::INVAL)?;
+        let mut polled = [];
+        let mut watched;
+        let fds: &mut [PollFd<'_>] = match &self.inotify {
+            Some(inotify) => {
+                watched = [PollFd::new(inotify, PollFlags::IN)];
+                &mut watched
+            }
+            None => &mut polled,
+        };
+        match rustix::event::poll(fds, Some(&time)) {
+            Ok(0) => Ok(false),
+            Ok(_) => {
+                self.discard();
+                Ok(true)
+            }
+            Err(Errno::INTR) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Takes the events off the queue, one bufferful: what is left wakes the next wait at once.
+    fn discard(&self) {
+        let mut events = [0u8; 8 << 10];
+        if let Some(inotify) = &self.inotify {
+            // Nothing to read is nothing to discard.
+            let _ = rustix::io::read(inotify, &mut events[..]);
+        }
+    }
+}
+
+impl Interest {
+    fn mask(self) -> WatchFlags {
+        let records = WatchFlags::MOVED_TO
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::ONLYDIR;
+        match self {
+            Interest::Records => records,
+            Interest::Output => records | WatchFlags::MODIFY,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    const LONG: Option<Duration> = Some(Duration::from_secs(4));
+    const NOW: Option<Duration> = Some(Duration::ZERO);
+
+    fn settle(watch: &mut Watch) {
+        while watch.wait(NOW).unwrap() == Woken::Changed {}
+    }
+
+    impl Watch {
+        /// As on a machine with nothing left.
+        pub(crate) fn without_inotify(interest: Interest) -> Watch {
+            Watch {
+                interest,
+                inotify: None,
+                blind: true,
+            }
+        }
+    }
+
+    #[test]
+    fn a_waiter_for_records_is_woken_by_them_and_not_by_output() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = fs::File::create(dir.path().join("log")).unwrap();
+        let lock = fs::File::create(dir.path().join("lock")).unwrap();
+        let mut watch = Watch::with(Interest::Records);
+        watch.add(dir.path());
+        if watch.is_blind() {
+            return; // other programs have used up what this machine has
+        }
+        log.write_all(b"line\n").unwrap();
+        assert_eq!(fs::read(dir.path().join("log")).unwrap(), b"line\n");
+        assert_eq!(watch.wait(NOW).unwrap(), Woken::TimedOut);
+
+        fs::write(dir.path().join("status.tmp"), b"{}").unwrap();
+        settle(&mut watch);
+        fs::rename(
+            dir.path().join("status.tmp"),
+            dir.path().join("status.json"),
+        )
+        .unwrap();
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+        settle(&mut watch);
+        drop(lock);
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+    }
+
+    #[test]
+    fn one_watch_serves_several_directories() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut watch = Watch::with(Interest::Output);
+        dirs.iter().for_each(|dir| watch.add(dir.path()));
+        settle_unless_blind(&mut watch);
+        for dir in dirs {
+            fs::write(dir.path().join("log"), b"x").unwrap();
+            assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+            settle_unless_blind(&mut watch);
+            // Removing the whole directory wakes, and leaves the rest watched.
+            drop(dir);
+            assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+            settle_unless_blind(&mut watch);
+        }
+    }
+
+    fn settle_unless_blind(watch: &mut Watch) {
+        if !watch.is_blind() {
+            settle(watch);
+        }
+    }
+
+    #[test]
+    fn blind_it_says_look_again_and_still_keeps_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::without_inotify(Interest::Output);
+        watch.add(dir.path());
+        assert_eq!(watch.wait(None).unwrap(), Woken::Changed);
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+        assert_eq!(
+            watch.wait(Some(Duration::from_millis(10))).unwrap(),
+            Woken::TimedOut
+        );
+    }
+
+    #[test]
+    fn exhausted_instances_make_it_blind_and_not_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut hoard = Vec::new();
+        let exhausted = loop {
+            match inotify::init(CreateFlags::CLOEXEC) {
+                Ok(instance) => hoard.push(instance),
+                Err(_) => break true,
+            }
+            if hoard.len() > 600 {
+                break false; // a machine with plenty: nothing to see
+            }
+        };
+        let mut watch = Watch::new(dir.path());
+        drop(hoard);
+        if exhausted {
+            assert!(watch.is_blind());
+            fs::write(dir.path().join("log"), b"x").unwrap();
+            assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_looked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let watch = Watch::new(&dir.path().join("none"));
+        assert!(watch.is_blind());
+    }
+}

@@ -1,0 +1,208 @@
+//! Starting the command of a job: the tree lock, the files, the child that waits, the record, and then the command, in
+//! that order (R11, R13).
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use state_machine::id::JobId;
+use state_machine::protocol::claim::{Tree as TreeLock, claim_tree};
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure};
+
+use super::tree::Tree;
+use crate::clock;
+use crate::disk::FsDisk;
+use crate::error::DiskError;
+use crate::output::{self, Carrier};
+use crate::process::{self, CannotStart, Waiting};
+use crate::store::{Search, end_leftovers, os_string};
+
+/// Why the command of an attempt does not run.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) failure: Failure,
+    pub(super) message: String,
+}
+
+/// A command that is ready to run and waits for its record.
+pub(super) struct Ready {
+    waiting: Waiting,
+    carriers: Vec<Carrier>,
+}
+
+/// Take the tree lock, ending whatever an earlier attempt has left (R11). With `earlier` the environments of all
+/// processes are searched too, for those that closed the lock.
+pub(super) fn take_tree(
+    disk: &mut FsDisk,
+    id: &JobId,
+    dir: &Path,
+    grace: Duration,
+    earlier: bool,
+) -> Result<OwnedFd, Refused> {
+    let refuse = |message: String| Refused {
+        failure: Failure::Start,
+        message,
+    };
+    for _ in 0..2 {
+        if earlier {
+            end_leftovers(dir, Search::Environments, grace)
+                .map_err(|error| refuse(error.to_string()))?;
+        }
+        match claim_tree(disk, id).map_err(|error| refuse(error.to_string()))? {
+            TreeLock::Mine(lock) => return Ok(lock.into()),
+            TreeLock::Gone => return Err(refuse("the job's directory is gone".into())),
+            TreeLock::Leftovers => {
+                end_leftovers(dir, Search::Descriptors, grace)
+                    .map_err(|error| refuse(error.to_string()))?;
+            }
+        }
+    }
+    Err(refuse(
+        "processes of an earlier attempt are left and cannot be found".into(),
+    ))
+}
+
+/// Make the child that will be the command.
+pub(super) fn prepare(
+    descriptor: &Descriptor,
+    command: &Command,
+    dir: &Path,
+    tree: OwnedFd,
+) -> Result<Ready, Refused> {
+    let mut carriers = Vec::new();
+    let (stdout, stderr) = open_output(descriptor, dir, &mut carriers)?;
+    let stdin = open_stdin(descriptor.stdin.as_ref())?;
+    let argv: Vec<OsString> = command.argv.iter().map(os_string).collect();
+    let env = environment(descriptor, &command.env, dir);
+    let cwd = PathBuf::from(os_string(&command.cwd));
+    let waiting = process::fork_command(process::Command {
+        argv: &argv,
+        env: &env,
+        cwd: &cwd,
+        umask: command.umask,
+        stdin,
+        stdout,
+        stderr,
+        tree,
+    })
+    .map_err(|error| Refused {
+        failure: Failure::Start,
+        message: format!("no process can be made: {error}"),
+    })?;
+    Ok(Ready { waiting, carriers })
+}
+
+impl Ready {
+    /// The process that the command will be.
+    pub(super) fn pid(&self) -> u32 {
+        self.waiting.pid().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Let the command run.
+    pub(super) fn release(self, timeout: Option<Duration>) -> Result<Tree, Refused> {
+        let leader = self.waiting.release().map_err(|error| refused(&error))?;
+        let started = clock::since_boot();
+        Ok(Tree {
+            leader: Some(leader),
+            exit: None,
+            stop: None,
+            carriers: self.carriers,
+            started,
+            deadline: timeout.map(|timeout| started + timeout),
+            frozen: None,
+        })
+    }
+}
+
+fn refused(error: &CannotStart) -> Refused {
+    let failure = match error {
+        CannotStart::Missing { .. } => Failure::Missing,
+        CannotStart::NotExecutable { .. } => Failure::NotExecutable,
+        CannotStart::Directory { .. } => Failure::Files,
+        CannotStart::TooLong { .. } => Failure::TooLong,
+        CannotStart::Other { .. } => Failure::Start,
+    };
+    Refused {
+        failure,
+        message: error.to_string(),
+    }
+}
+
+/// The environment of the command: the submitter's, byte for byte, and what marks the job's processes.
+pub(super) fn environment(
+    descriptor: &Descriptor,
+    submitted: &Environment,
+    dir: &Path,
+) -> Vec<(OsString, OsString)> {
+    let mut env = submitted.clone();
+    env.set(b"OUTLIVE_JOB", descriptor.id.as_str().as_bytes());
+    env.set(b"OUTLIVE_JOB_DIR", dir.as_os_str().as_bytes());
+    // What a program prints should be in the log when it prints it.
+    if env.get(b"PYTHONUNBUFFERED").is_none() {
+        env.set(b"PYTHONUNBUFFERED", b"1");
+    }
+    env.0
+        .iter()
+        .map(|(name, value)| (os_string(name), os_string(value)))
+        .collect()
+}
+
+/// Where the command's output goes: straight into its files, or through pipes where there is a limit.
+fn open_output(
+    descriptor: &Descriptor,
+    dir: &Path,
+    carriers: &mut Vec<Carrier>,
+) -> Result<(OwnedFd, OwnedFd), Refused> {
+    let settings = descriptor.output;
+    let streams: &[&str] = if settings.split {
+        &[output::STDOUT, output::STDERR]
+    } else {
+        &[output::LOG]
+    };
+    let mut ends = Vec::new();
+    for name in streams {
+        let opened = match settings.max_bytes {
+            None => output::open_plain(dir, name),
+            Some(budget) => {
+                let keep = settings.keep.unwrap_or(DEFAULT_KEEP);
+                let limit = output::share(budget, streams.len() as u32, keep);
+                Carrier::new(dir, name, limit, keep).map(|(carrier, end)| {
+                    carriers.push(carrier);
+                    end
+                })
+            }
+        };
+        let end = opened.map_err(|error| files("open", &dir.join(name), error))?;
+        ends.push(end);
+    }
+    match (ends.pop(), ends.pop()) {
+        (Some(stderr), Some(stdout)) => Ok((stdout, stderr)),
+        (Some(both), None) => {
+            let second = both
+                .try_clone()
+                .map_err(|error| files("open", &dir.join(output::LOG), error))?;
+            Ok((both, second))
+        }
+        _ => unreachable!("there is at least one stream"),
+    }
+}
+
+/// How many older files share a limit when nobody says.
+const DEFAULT_KEEP: u32 = 1;
+
+fn open_stdin(path: Option<&Bytes>) -> Result<OwnedFd, Refused> {
+    let path = path.map_or_else(|| PathBuf::from("/dev/null"), |path| os_string(path).into());
+    rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| files("read standard input from", &path, error.into()))
+}
+
+fn files(operation: &'static str, path: &Path, error: io::Error) -> Refused {
+    Refused {
+        failure: Failure::Files,
+        message: DiskError::new(operation, path, error).to_string(),
+    }
+}

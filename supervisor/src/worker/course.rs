@@ -1,0 +1,453 @@
+//! The course of one job: its attempts, the waits between them, and its end. Read [`Course::run`] first.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use state_machine::control::Request;
+use state_machine::id::JobId;
+use state_machine::job::State;
+use state_machine::protocol::create::Durable;
+use state_machine::record::{Command, Descriptor, Exit, Failure, Kind, Status, What};
+
+use super::attempt::{self, Refused};
+use super::book::{Book, Written};
+use super::hook;
+use super::launch::Report;
+use super::oversee::{Until, stopping};
+use super::tree::{Tree, Why};
+use super::wake::Wake;
+use crate::clock;
+use crate::process;
+use crate::store::{Held, Job};
+
+/// What there is to do after a step of the course.
+enum Next {
+    /// Try again, after a wait.
+    Retry(Duration),
+    /// Nothing more: the end, or the pause, is recorded.
+    Leave,
+}
+
+/// One job, from its first attempt to its end.
+pub(super) struct Course<'a> {
+    job: &'a Job,
+    pub(super) id: JobId,
+    dir: PathBuf,
+    pub(super) descriptor: Descriptor,
+    pub(super) book: Book,
+    pub(super) wake: Wake,
+    pub(super) grace: Duration,
+    pub(super) told_to_end: bool,
+    /// Since when a control file is there and empty, in time since boot.
+    pub(super) empty_since: Option<Duration>,
+    /// What the limits of earlier streams and attempts have cost, in bytes.
+    pub(super) dropped_bytes: u64,
+    /// Failed attempts in a row, for the backoff.
+    failures: u32,
+}
+
+impl<'a> Course<'a> {
+    /// Set up what the worker sleeps on, and become the parent of every orphan of the tree (F47).
+    pub(super) fn new(job: &'a Job, held: Held) -> std::io::Result<Course<'a>> {
+        let dir = job.dir();
+        let wake = Wake::new(&dir)?;
+        process::become_subreaper()?;
+        Ok(Course {
+            job,
+            id: held.holder.id().clone(),
+            grace: Duration::from_millis(held.descriptor.grace_ms),
+            dropped_bytes: held.holder.status().dropped_bytes.unwrap_or(0),
+            book: Book::new(job.store().disk(), held.holder),
+            descriptor: held.descriptor,
+            dir,
+            wake,
+            told_to_end: false,
+            empty_since: None,
+            failures: 0,
+        })
+    }
+
+    /// Run the job to its end, its pause, or the end of this worker. Returns the worker's own exit code.
+    pub(super) fn run(mut self, mut report: Report) -> i32 {
+        let went = self.attempts(&mut report);
+        if let Err(error) = &went {
+            // The kernel denies us what we live on. The command dies with us, by its parent-death signal; readers see
+            // an interrupted job and, if more is left, its leftovers.
+            self.book.note(format!("the worker cannot go on: {error}"));
+        }
+        report.close("ended");
+        let Course {
+            job,
+            book,
+            descriptor,
+            ..
+        } = self;
+        // A request that came while we were leaving is answered now, by us or by its sender (R6).
+        let left = job.let_go(Held {
+            holder: book.into_holder(),
+            descriptor,
+        });
+        i32::from(went.is_err() || left.is_err())
+    }
+
+    fn attempts(&mut self, report: &mut Report) -> std::io::Result<()> {
+        loop {
+            match self.attempt(report)? {
+                Next::Leave => return Ok(()),
+                Next::Retry(delay) => {
+                    if !self.back_off(delay)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// One attempt: start the command, watch it, record how it ended.
+    fn attempt(&mut self, report: &mut Report) -> std::io::Result<Next> {
+        if self.is_asked_away()? {
+            report.close("over");
+            return Ok(Next::Leave);
+        }
+        let Kind::Command(command) = self.descriptor.kind.clone() else {
+            let refused = Refused {
+                failure: Failure::Start,
+                message: "this version runs commands only".into(),
+            };
+            return self.cannot_start(report, &refused);
+        };
+        let mut tree = match self.start(&command) {
+            Ok(Some(tree)) => tree,
+            Ok(None) => {
+                report.close("the start cannot be recorded, so the command was not run");
+                return Ok(Next::Leave);
+            }
+            Err(refused) => return self.cannot_start(report, &refused),
+        };
+        report.say("started");
+        self.oversee(&mut tree, Until::CommandEnds)?;
+        tree.drain();
+        self.conclude(tree, report)
+    }
+
+    /// Whether something was asked before the command was started that keeps it from being started.
+    fn is_asked_away(&mut self) -> std::io::Result<bool> {
+        let woken = self.wake.heard()?;
+        self.told_to_end |= woken.told_to_end;
+        if self.told_to_end {
+            return Ok(true);
+        }
+        let (state, message) = match self.take() {
+            Some(Request::Cancel) => (State::Cancelled, "cancelled before it ran"),
+            Some(Request::Pause) => (State::Paused, "paused before it ran"),
+            // It is about to run: that is what was asked.
+            Some(Request::Resume) => {
+                self.answer();
+                return Ok(false);
+            }
+            None => return Ok(false),
+        };
+        self.finish(|status| {
+            status.state = state;
+            status.next_attempt_at_ms = None;
+            status.message = Some(message.into());
+        })?;
+        Ok(true)
+    }
+
+    /// Start the command. `None` when it cannot be recorded that it runs: then it does not run.
+    fn start(&mut self, command: &Command) -> Result<Option<Tree>, Refused> {
+        let earlier = self.book.status().attempt > 0;
+        let tree_lock =
+            attempt::take_tree(self.book.disk(), &self.id, &self.dir, self.grace, earlier)?;
+        let ready = attempt::prepare(&self.descriptor, command, &self.dir, tree_lock)?;
+        let pid = ready.pid();
+        let written = self.write(
+            |status| {
+                status.state = State::Running;
+                status.attempt = status.attempt.max(1);
+                status.pid = Some(pid);
+                status.started_at_ms.get_or_insert_with(clock::now_ms);
+                status.next_attempt_at_ms = None;
+                status.stopping = None;
+                status.message = None;
+                status.exit = None;
+            },
+            Vec::new(),
+            Durable::No,
+        );
+        if written != Written::Yes {
+            return Ok(None);
+        }
+        let timeout = self.descriptor.timeout_ms.map(Duration::from_millis);
+        ready.release(timeout).map(Some)
+    }
+
+    fn cannot_start(&mut self, report: &mut Report, refused: &Refused) -> std::io::Result<Next> {
+        if refused.failure == Failure::Start && self.may_retry() {
+            report.say("started");
+            return Ok(self.again(&refused.message, Duration::ZERO));
+        }
+        if self.book.status().state != State::Running {
+            // Only what runs can fail; this one ran for no time.
+            self.write(
+                |status| {
+                    status.state = State::Running;
+                    status.attempt = status.attempt.max(1);
+                },
+                Vec::new(),
+                Durable::No,
+            );
+        }
+        let (failure, message) = (refused.failure, refused.message.clone());
+        self.finish(|status| {
+            status.state = State::Failed;
+            status.pid = None;
+            status.failure = Some(failure);
+            status.message = Some(message);
+        })?;
+        report.close("over");
+        self.tell_hook()?;
+        Ok(Next::Leave)
+    }
+
+    /// The command has ended, or the tree was ended: record it, or see to the next attempt.
+    fn conclude(&mut self, mut tree: Tree, report: &mut Report) -> std::io::Result<Next> {
+        match tree.stop.map(|stop| stop.why) {
+            Some(Why::Shutdown) => Ok(Next::Leave),
+            Some(Why::Cancel) => self.conclude_cancelled(&tree, report),
+            Some(Why::Pause) => {
+                self.finish(|status| {
+                    status.state = State::Paused;
+                    status.pid = None;
+                    status.stopping = None;
+                    status.message = None;
+                })?;
+                Ok(Next::Leave)
+            }
+            why @ (Some(Why::Timeout | Why::NextAttempt) | None) => {
+                if tree.frozen.is_some() {
+                    // It was killed where it stood. What is left of it must be able to end.
+                    self.thaw(&mut tree)?;
+                }
+                match self.failure_of(tree.exit, why) {
+                    Some(reason) if self.may_retry() => self.see_to_retry(tree, reason, report),
+                    failed => self.conclude_ended(tree, failed, report),
+                }
+            }
+        }
+    }
+
+    fn conclude_cancelled(&mut self, tree: &Tree, report: &mut Report) -> std::io::Result<Next> {
+        let (exit, stop) = (tree.exit, tree.stop);
+        let dropped = self.dropped(tree);
+        let forced = stop.is_some_and(|stop| stop.forced());
+        self.finish(|status| {
+            status.state = State::Cancelled;
+            status.exit = exit;
+            status.pid = None;
+            status.stopping = stop.as_ref().map(stopping);
+            status.dropped_bytes = dropped;
+            status.message = forced.then(|| "SIGKILL was needed to end it".into());
+        })?;
+        report.close("ended");
+        self.tell_hook()?;
+        Ok(Next::Leave)
+    }
+
+    fn conclude_ended(
+        &mut self,
+        tree: Tree,
+        failed: Option<String>,
+        report: &mut Report,
+    ) -> std::io::Result<Next> {
+        let (exit, stop) = (tree.exit, tree.stop);
+        let timed_out = stop.is_some_and(|stop| stop.why == Why::Timeout);
+        let leftovers = u32::try_from(tree.others()?).unwrap_or(u32::MAX);
+        let dropped = self.dropped(&tree);
+        self.finish(|status| {
+            status.state = match failed {
+                Some(_) => State::Failed,
+                None => State::Done,
+            };
+            status.exit = exit;
+            status.pid = None;
+            status.leftovers = (leftovers > 0).then_some(leftovers);
+            status.failure = timed_out.then_some(Failure::Timeout);
+            status.stopping = stop.as_ref().map(stopping);
+            status.dropped_bytes = dropped;
+            status.message = failed;
+        })?;
+        report.close("ended");
+        self.tell_hook()?;
+        self.linger(tree)?;
+        Ok(Next::Leave)
+    }
+
+    /// Why the attempt counts as failed, or `None` when it succeeded.
+    fn failure_of(&self, exit: Option<Exit>, why: Option<Why>) -> Option<String> {
+        if why == Some(Why::Timeout) {
+            let timeout = Duration::from_millis(self.descriptor.timeout_ms.unwrap_or(0));
+            return Some(format!("timed out after {timeout:?}"));
+        }
+        match exit {
+            Some(Exit::Code(code)) if self.descriptor.success_codes.contains(&code) => None,
+            Some(Exit::Code(code)) => Some(format!("exited with {code}")),
+            Some(Exit::Signal(signal)) => Some(format!("killed by {}", signal_name(signal))),
+            None => Some("ended in a way that the kernel does not tell".into()),
+        }
+    }
+
+    fn may_retry(&self) -> bool {
+        let attempt = self.book.status().attempt.max(1);
+        self.descriptor.retry.allows_another(attempt)
+    }
+
+    /// Before the next attempt, nothing of this one may be left (R11).
+    fn see_to_retry(
+        &mut self,
+        mut tree: Tree,
+        reason: String,
+        report: &mut Report,
+    ) -> std::io::Result<Next> {
+        let ran = clock::since_boot().saturating_sub(tree.started);
+        if !tree.is_empty()? {
+            if tree.stop.is_none() {
+                self.begin_stop(&mut tree, Why::NextAttempt)?;
+            }
+            self.oversee(&mut tree, Until::Empty)?;
+        }
+        // While it was ended, something else may have been asked for.
+        if let Some(Why::Cancel | Why::Shutdown) = tree.stop.map(|stop| stop.why) {
+            return self.conclude(tree, report);
+        }
+        self.dropped_bytes = self.dropped(&tree).unwrap_or(0);
+        Ok(self.again(&reason, ran))
+    }
+
+    /// Record that another attempt is due, and when.
+    fn again(&mut self, reason: &str, ran: Duration) -> Next {
+        let retry = self.descriptor.retry;
+        let ran_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
+        self.failures = retry.failures_in_a_row(self.failures, ran_ms);
+        let delay_ms = retry.delay_ms(self.failures, random());
+        let attempt = self.book.status().attempt.max(1) + 1;
+        let note = What::Retry {
+            attempt,
+            reason: reason.to_owned(),
+            delay_ms,
+        };
+        let message = reason.to_owned();
+        self.write(
+            |status| {
+                status.state = State::Running;
+                status.attempt = attempt;
+                status.pid = None;
+                status.stopping = None;
+                status.next_attempt_at_ms = Some(clock::now_ms().saturating_add(delay_ms));
+                status.message = Some(message);
+            },
+            vec![note],
+            Durable::No,
+        );
+        Next::Retry(Duration::from_millis(delay_ms))
+    }
+
+    /// Wait for the next attempt. `false` when it is not to come.
+    fn back_off(&mut self, delay: Duration) -> std::io::Result<bool> {
+        let due = clock::since_boot() + delay;
+        loop {
+            if self.is_asked_away()? || self.book.try_if_due() == Written::Gone {
+                return Ok(false);
+            }
+            if clock::since_boot() >= due {
+                return Ok(true);
+            }
+            let deadline = [Some(due), self.book.next_try(), self.empty_look()];
+            let woken = self.wake.sleep(deadline.into_iter().flatten().min(), &[])?;
+            self.told_to_end |= woken.told_to_end;
+        }
+    }
+
+    /// The job has ended and processes of its command are left: stay, holding the lock, until they end or a stop ends
+    /// them. State and exit stay as they are recorded.
+    fn linger(&mut self, mut tree: Tree) -> std::io::Result<()> {
+        if tree.is_empty()? {
+            return Ok(());
+        }
+        tree.stop = None;
+        self.oversee(&mut tree, Until::Empty)?;
+        tree.drain();
+        let dropped = self.dropped(&tree);
+        self.finish(|status| {
+            status.leftovers = None;
+            status.dropped_bytes = dropped;
+        })
+    }
+
+    /// Record an end or a pause, however long the disk takes to let us (R13), and then let the request go that it
+    /// answers.
+    fn finish(&mut self, change: impl FnOnce(&mut Status)) -> std::io::Result<()> {
+        let had_ended = self.book.status().state.is_terminal();
+        let mut written = self.write(
+            |status| {
+                change(status);
+                if status.state.is_terminal() && !had_ended {
+                    // A wall clock can be set back; a job never ends before it starts.
+                    let now_ms = clock::now_ms();
+                    status.ended_at_ms = Some(now_ms.max(status.started_at_ms.unwrap_or(0)));
+                    status.next_attempt_at_ms = None;
+                }
+            },
+            Vec::new(),
+            Durable::Yes,
+        );
+        while written == Written::NotYet && !self.told_to_end {
+            let woken = self.wake.sleep(self.book.next_try(), &[])?;
+            self.told_to_end |= woken.told_to_end;
+            written = self.book.try_if_due();
+        }
+        self.answer();
+        Ok(())
+    }
+
+    pub(super) fn write(
+        &mut self,
+        change: impl FnOnce(&mut Status),
+        notes: Vec<What>,
+        durable: Durable,
+    ) -> Written {
+        self.book.write(change, notes, durable)
+    }
+
+    /// What the limits have cost so far, in bytes.
+    pub(super) fn dropped(&self, tree: &Tree) -> Option<u64> {
+        let dropped = self.dropped_bytes + tree.dropped_bytes();
+        (dropped > 0).then_some(dropped)
+    }
+
+    /// Run the command that is to be told of the end.
+    fn tell_hook(&mut self) -> std::io::Result<()> {
+        let Some(argv) = self.descriptor.on_end.clone() else {
+            return Ok(());
+        };
+        if let Err(why) = hook::run(self.job, &self.descriptor, &argv, &mut self.wake)? {
+            self.book.note(format!("on-end failed: {why}"));
+        }
+        Ok(())
+    }
+}
+
+/// A number nobody can guess, for the jitter.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}
+
+/// The name of a signal, as people know it.
+fn signal_name(signal: u8) -> String {
+    match nix::sys::signal::Signal::try_from(i32::from(signal)) {
+        Ok(signal) => signal.as_str().to_owned(),
+        Err(_) => format!("signal {signal}"),
+    }
+}

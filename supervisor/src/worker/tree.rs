@@ -1,0 +1,155 @@
+//! The tree of one attempt: the command, everything that descends from it, and what is being done about it.
+
+use std::time::Duration;
+
+use state_machine::record::Exit;
+
+use crate::output::Carrier;
+use crate::process::{self, Leader};
+
+/// Why a tree is being ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// A cancel was asked for.
+    Cancel,
+    /// A pause was asked for, of a job whose pause ends the tree.
+    Pause,
+    /// The attempt ran too long.
+    Timeout,
+    /// The worker itself was told to end.
+    Shutdown,
+    /// The command has failed and left processes, which must go before it is tried again (R11).
+    NextAttempt,
+}
+
+/// How far a stop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The stop signal is delivered; the grace ends at this time since boot.
+    Asked(Duration),
+    /// The grace is over: everything found is killed, and looked for again at this time since boot.
+    Forced {
+        /// When to look again.
+        next_look: Duration,
+        /// The wait after that look; it grows, as what does not die now will not die soon.
+        wait: Duration,
+    },
+}
+
+/// A stop that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    pub(super) why: Why,
+    pub(super) stage: Stage,
+    /// When it began, in time since boot.
+    pub(super) since: Duration,
+    /// When it began, in ms since the epoch.
+    pub(super) since_ms: u64,
+    /// Whether the record shows it. One that takes a moment only is never recorded on its own.
+    pub(super) shown: bool,
+    /// Whether the record names the processes that do not die.
+    pub(super) named: bool,
+}
+
+impl Stop {
+    pub(super) fn forced(&self) -> bool {
+        matches!(self.stage, Stage::Forced { .. })
+    }
+}
+
+/// The tree of one attempt.
+pub(super) struct Tree {
+    /// The command, kept unreaped until everything else has ended: its zombie pins its number (F42).
+    pub(super) leader: Option<Leader>,
+    /// How the command ended, once it has.
+    pub(super) exit: Option<Exit>,
+    pub(super) stop: Option<Stop>,
+    /// What carries output that has a limit.
+    pub(super) carriers: Vec<Carrier>,
+    /// When the attempt started, in time since boot.
+    pub(super) started: Duration,
+    /// When the attempt has run too long, in time since boot; moved on by the time it spends frozen.
+    pub(super) deadline: Option<Duration>,
+    /// Since when it stands frozen, in time since boot.
+    pub(super) frozen: Option<Duration>,
+}
+
+impl Tree {
+    fn leader_pid(&self) -> Option<rustix::process::Pid> {
+        self.leader.as_ref().map(Leader::pid)
+    }
+
+    /// See what has ended: the command, without reaping it, and anything that was left to us.
+    pub(super) fn look(&mut self) -> std::io::Result<()> {
+        if self.exit.is_none()
+            && let Some(leader) = &self.leader
+        {
+            self.exit = leader.peek()?;
+        }
+        process::reap_adopted(self.leader_pid())?;
+        Ok(())
+    }
+
+    /// The processes that are left beside the command.
+    pub(super) fn others(&self) -> std::io::Result<usize> {
+        Ok(process::others(self.leader_pid())?.len())
+    }
+
+    /// Whether nothing is left. Once it seems so the command is reaped, and then it is the kernel's word: a subreaper
+    /// without children has no descendants (F47).
+    pub(super) fn is_empty(&mut self) -> std::io::Result<bool> {
+        if self.exit.is_none() || self.others()? > 0 {
+            return Ok(false);
+        }
+        match self.leader.take() {
+            Some(leader) => process::is_empty_after_reaping(leader),
+            None => process::is_empty(),
+        }
+    }
+
+    /// Send a signal to every process once. A frozen tree is thawed after it, so that its handlers can run.
+    pub(super) fn signal(&mut self, signal: i32) -> std::io::Result<()> {
+        process::signal_all(signal)?;
+        if self.frozen.take().is_some() {
+            process::thaw()?;
+        }
+        Ok(())
+    }
+
+    /// Kill everything that is found now.
+    pub(super) fn kill(&self) -> std::io::Result<()> {
+        process::kill_round(self.leader_pid())?;
+        Ok(())
+    }
+
+    /// Stop every process where it stands.
+    pub(super) fn freeze(&mut self, now: Duration) -> std::io::Result<process::Frozen> {
+        let frozen = process::freeze(self.leader_pid())?;
+        self.frozen = Some(now);
+        Ok(frozen)
+    }
+
+    /// Let every process go on; the time that it stood does not count against its timeout.
+    pub(super) fn thaw(&mut self, now: Duration) -> std::io::Result<()> {
+        process::thaw()?;
+        if let Some(since) = self.frozen.take() {
+            self.deadline = self
+                .deadline
+                .map(|deadline| deadline + now.saturating_sub(since));
+        }
+        Ok(())
+    }
+
+    /// Take what the command has printed last.
+    pub(super) fn drain(&mut self) {
+        for carrier in &mut self.carriers {
+            // What cannot be read from a pipe is not there.
+            let _ = carrier.drain();
+        }
+    }
+
+    /// How much output the limits have cost, in bytes.
+    pub(super) fn dropped_bytes(&self) -> u64 {
+        self.carriers.iter().map(Carrier::dropped_bytes).sum()
+    }
+}

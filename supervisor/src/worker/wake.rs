@@ -1,0 +1,133 @@
+//! What a worker sleeps on: signals, one timer, and the descriptors that it is given. It wakes for a reason and never
+//! just to look, unless the kernel cannot tell it of a new request.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use crate::{clock, sys};
+
+/// How often a worker looks for requests where the kernel does not tell of them.
+const BLIND_LOOK: Duration = Duration::from_millis(500);
+
+/// The signals that a worker hears. What else could end it by accident (a terminal that closes, an interrupt) is
+/// blocked with them and passed over.
+const HEARD: [Signal; 7] = [
+    Signal::SIGCHLD,
+    Signal::SIGTERM,
+    Signal::SIGIO,
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGPIPE,
+];
+
+/// Why a worker woke.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Woken {
+    /// It was told to end (SIGTERM).
+    pub(super) told_to_end: bool,
+}
+
+/// What a worker sleeps on.
+pub(super) struct Wake {
+    signals: SignalFd,
+    /// On a clock that counts suspend.
+    timer: OwnedFd,
+    /// The job's directory, kept open for its notices (dnotify: it costs no inotify instance, F52); `None` where the
+    /// kernel has none.
+    _directory: Option<OwnedFd>,
+    blind: bool,
+}
+
+impl Wake {
+    /// Hear signals, and of every file that is made or renamed in `dir`.
+    pub(super) fn new(dir: &Path) -> std::io::Result<Wake> {
+        let mut mask = SigSet::empty();
+        for signal in HEARD {
+            mask.add(signal);
+        }
+        mask.thread_block()?;
+        sys::hear_of_deaths()?;
+        let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let timer = timerfd_create(
+            TimerfdClockId::Boottime,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, dir, flags, Mode::empty())?;
+        let watched = sys::watch_directory(directory.as_fd(), Signal::SIGIO as i32).is_ok();
+        Ok(Wake {
+            signals,
+            timer,
+            blind: !watched,
+            _directory: watched.then_some(directory),
+        })
+    }
+
+    /// Sleep until a signal, the deadline (in time since boot), or something to read from one of `sources`.
+    pub(super) fn sleep(
+        &mut self,
+        deadline: Option<Duration>,
+        sources: &[BorrowedFd<'_>],
+    ) -> std::io::Result<Woken> {
+        let blind = self.blind.then(|| clock::since_boot() + BLIND_LOOK);
+        self.set_timer(deadline.into_iter().chain(blind).min())?;
+        let mut fds = Vec::with_capacity(sources.len() + 2);
+        fds.push(PollFd::from_borrowed_fd(
+            self.signals.as_fd(),
+            PollFlags::IN,
+        ));
+        fds.push(PollFd::from_borrowed_fd(self.timer.as_fd(), PollFlags::IN));
+        fds.extend(
+            sources
+                .iter()
+                .map(|source| PollFd::from_borrowed_fd(*source, PollFlags::IN)),
+        );
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.heard()
+    }
+
+    /// What has been heard so far, without sleeping.
+    pub(super) fn heard(&mut self) -> std::io::Result<Woken> {
+        let mut woken = Woken::default();
+        while let Some(signal) = self.signals.read_signal()? {
+            woken.told_to_end |= signal.ssi_signo == Signal::SIGTERM as u32;
+        }
+        Ok(woken)
+    }
+
+    fn set_timer(&self, deadline: Option<Duration>) -> std::io::Result<()> {
+        let zero = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // A value of zero would disarm the timer; a deadline in the past must fire.
+        let value = deadline.map_or(zero, |deadline| {
+            let deadline = deadline.max(Duration::from_nanos(1));
+            Timespec {
+                tv_sec: i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: deadline.subsec_nanos().into(),
+            }
+        });
+        let setting = Itimerspec {
+            it_interval: zero,
+            it_value: value,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+        Ok(())
+    }
+}
