@@ -17,7 +17,8 @@ pub fn conclude(descriptor: &Descriptor, status: &Status, held: bool) -> State {
 }
 
 /// Whether the record of a job that nobody holds must first be mended by the next holder: it says that
-/// somebody works on it.
+/// somebody works on it. A job that has lost its starter is only queued: there is no work to account for, and
+/// whoever takes it next runs it.
 pub fn is_abandoned(status: &Status) -> bool {
     status.state == State::Running
 }

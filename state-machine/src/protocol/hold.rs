@@ -18,6 +18,8 @@ pub struct Holder<H> {
     pending: Vec<Line>,
     /// Whether the history may end without a newline.
     torn: bool,
+    /// Whether an append has failed, so that some of the pending lines may be there all the same.
+    doubtful: bool,
 }
 
 impl<H> Holder<H> {
@@ -73,11 +75,15 @@ pub fn newborn<H>(id: JobId, lock: H, created_at_ms: u64) -> Holder<H> {
         status: Status::queued(created_at_ms),
         pending: vec![Line::state(created_at_ms, State::Queued)],
         torn: false,
+        doubtful: false,
     }
 }
 
-/// Take the job over with a lock that was just claimed. First the history is brought to agree with the status
-/// (R7), then a record that says "running" is set right: nobody runs it, as the lock is ours (R4).
+/// Take the job over with a lock that was just claimed.
+///
+/// First the history and the status are brought to agree (R7): a crash between the two leaves the history behind,
+/// a loss of power can leave the status behind, and the number of states entered tells which. Then a record that
+/// says "running" is set right: nobody runs it, as the lock is ours (R4).
 pub fn take_over<D: Disk>(
     disk: &mut D,
     id: &JobId,
@@ -95,21 +101,39 @@ pub fn take_over<D: Disk>(
         }
     };
     let history = disk.read_history(&dir)?;
+    let entered = u32::try_from(history.states().count()).unwrap_or(u32::MAX);
+    let last = history.last_state();
     let mut pending = Vec::new();
-    match history.last_state() {
+    let mut stale = false;
+    match last {
+        // A job that was never held needs no history yet; whoever records something begins it.
         None => {
             pending.push(Line::state(created_at_ms, State::Queued));
             pending.extend(missing(State::Queued, &status));
         }
-        Some(last) if is_older(&status, &history.lines, last) => status.state = last,
+        Some(last) if entered > status.steps && last != status.state => {
+            if status.state.is_terminal() || last.is_terminal() {
+                // An end is synced before it enters the history: no crash leaves these two so.
+                disk.close(lock)?;
+                return Ok(TakeOver::Damaged(Damaged(format!(
+                    "it says {} and the history says {last}",
+                    status.state
+                ))));
+            }
+            status.state = last;
+            status.steps = entered;
+            stale = true;
+        }
         Some(last) => pending.extend(missing(last, &status)),
     }
+    let begun = last.is_some() || status.state != State::Queued;
     let mut holder = Holder {
         id: id.clone(),
         lock,
         status,
         pending,
         torn: history.torn,
+        doubtful: false,
     };
     if liveness::is_abandoned(&holder.status) {
         let mut status = holder.status.clone();
@@ -118,23 +142,13 @@ pub fn take_over<D: Disk>(
         status.next_attempt_at_ms = None;
         status.updated_at_ms = now_ms;
         record(disk, &mut holder, status, &[], Durable::No)?;
-    } else if history.last_state().is_some() {
+    } else if stale {
+        let status = holder.status.clone();
+        record(disk, &mut holder, status, &[], Durable::No)?;
+    } else if begun {
         write_pending(disk, &mut holder)?;
     }
     Ok(TakeOver::Holder(holder))
-}
-
-/// Whether a loss of power took the newest status and left an older one: the history went on after it. An
-/// end is synced before it enters the history, so it is never the older one (R19).
-fn is_older(status: &Status, lines: &[Line], last: State) -> bool {
-    let recorded_at = lines.iter().rev().find_map(|line| match line.what {
-        What::State { .. } => Some(line.at_ms),
-        _ => None,
-    });
-    !status.state.is_terminal()
-        && !last.is_terminal()
-        && status.state != last
-        && recorded_at.is_some_and(|at_ms| at_ms > status.updated_at_ms)
 }
 
 /// The state lines that lead from `last` to what the status says (R7).
@@ -163,6 +177,8 @@ pub fn record<D: Disk>(
     durable: Durable,
 ) -> Result<Recorded, D::Fault> {
     let from = holder.status.state;
+    let mut status = status;
+    status.steps = holder.status.steps + u32::from(from != status.state);
     assert!(
         from == status.state || job::follows(from, status.state),
         "R7: {from} -> {}",
@@ -212,21 +228,39 @@ pub fn note<D: Disk>(
     write_pending(disk, holder)
 }
 
-/// Append the pending lines in one write. It counts as torn until it has succeeded, so that a half written
-/// line gets its newline back before the next one.
+/// Append the pending lines in one write. After one that failed, the history is read again first.
 pub fn write_pending<D: Disk>(
     disk: &mut D,
     holder: &mut Holder<D::Handle>,
 ) -> Result<Recorded, D::Fault> {
+    if holder.doubtful {
+        forget_what_is_there(disk, holder)?;
+    }
     if holder.pending.is_empty() {
         return Ok(Recorded::Done);
     }
-    let mend = std::mem::replace(&mut holder.torn, true);
+    holder.doubtful = true;
     let dir = Dir::Job(holder.id.clone());
-    if disk.append(&dir, &holder.pending, mend)? != Change::Done {
+    if disk.append(&dir, &holder.pending, holder.torn)? != Change::Done {
         return Ok(Recorded::Gone);
     }
     holder.pending.clear();
     holder.torn = false;
+    holder.doubtful = false;
     Ok(Recorded::Done)
+}
+
+/// After an append that failed: the lines that it wrote whole are not pending any more, so that none is doubled.
+fn forget_what_is_there<D: Disk>(
+    disk: &mut D,
+    holder: &mut Holder<D::Handle>,
+) -> Result<(), D::Fault> {
+    let history = disk.read_history(&Dir::Job(holder.id.clone()))?;
+    let whole = (0..=holder.pending.len())
+        .rev()
+        .find(|&lines| history.lines.ends_with(&holder.pending[..lines]));
+    holder.pending.drain(..whole.unwrap_or(0));
+    holder.torn = history.torn;
+    holder.doubtful = false;
+    Ok(())
 }

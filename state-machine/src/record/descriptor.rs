@@ -186,8 +186,8 @@ impl Serialize for Environment {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| {
             let name = match std::str::from_utf8(&name.0) {
-                Ok(text) => std::borrow::Cow::Borrowed(text),
-                Err(_) => format!("\0{}", to_hex(&name.0)).into(),
+                Ok(text) if !text.starts_with('\0') => std::borrow::Cow::Borrowed(text),
+                _ => format!("\0{}", to_hex(&name.0)).into(),
             };
             (name, value)
         }))

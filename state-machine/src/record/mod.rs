@@ -45,5 +45,9 @@ pub(crate) fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
 
 /// Read a record from the bytes of its file.
 pub(crate) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
+    // Serde takes an array for an object whose fields it lists; no record is one.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Damaged("it is an array, not an object".into()));
+    }
     serde_json::from_slice(bytes).map_err(|error| Damaged::from_json(bytes, &error))
 }

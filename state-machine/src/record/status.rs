@@ -11,6 +11,10 @@ use crate::job::State;
 pub struct Status {
     /// The state as its last holder wrote it; what readers make of it is in [`crate::liveness`].
     pub state: State,
+    /// How many states the job has entered, this one included: with it the next holder knows whether a crash has
+    /// left the history behind this record or, after a loss of power, ahead of it (R7, R19).
+    #[serde(default)]
+    pub steps: u32,
     /// How much has been transferred.
     #[serde(default)]
     pub progress: Progress,
@@ -66,6 +70,7 @@ impl Status {
     pub fn queued(at_ms: u64) -> Status {
         Status {
             state: State::Queued,
+            steps: 1,
             progress: Progress::default(),
             status_line: None,
             attempt: 0,

@@ -11,7 +11,7 @@ use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::hold::{Holder, TakeOver, take_over};
 use state_machine::protocol::look::{Look, View, look};
 use state_machine::protocol::recover::{Recovered, recover_job};
-use state_machine::protocol::request::{Asked, request};
+use state_machine::protocol::request::{Asked, discard, request};
 use state_machine::protocol::settle::{LetGo, Settled, let_go, settle};
 use state_machine::record::{Descriptor, History, Line};
 
@@ -171,16 +171,20 @@ impl Job {
     pub(crate) fn place(&self, asked: Request) -> Result<Requested> {
         let mut disk = self.store.disk();
         let mut watch = None;
-        let deadline = clock::since_boot() + REQUEST_PATIENCE;
+        let begun = clock::since_boot();
         loop {
             match request(&mut disk, &self.id, asked, &ticket())? {
                 Asked::Placed => return Ok(Requested::Accepted),
                 Asked::Standing(standing) if standing == asked => return Ok(Requested::Accepted),
                 Asked::Standing(_) => return Ok(Requested::Outranked),
-                Asked::Busy(_) | Asked::Crowded => {
+                busy @ (Asked::Busy(_) | Asked::Crowded) => {
                     // Whoever should honour the earlier one may be gone.
                     self.settle()?;
-                    if clock::since_boot() > deadline {
+                    let now = clock::since_boot();
+                    if busy == Asked::Crowded && now > begun + EMPTY_PATIENCE {
+                        self.discard_empty()?;
+                    }
+                    if now > begun + REQUEST_PATIENCE {
                         return Err(Error::Busy(format!("an earlier request to {}", self.id)));
                     }
                     let watch = watch.get_or_insert_with(|| self.watch());
@@ -202,6 +206,16 @@ impl Job {
                 }
             }
         }
+    }
+
+    /// Throw away a control file that stays empty on a job that nobody holds: it would bar every pause and resume.
+    fn discard_empty(&self) -> Result<()> {
+        let Some(held) = self.hold()? else {
+            // Whoever holds the job does the same.
+            return Ok(());
+        };
+        discard(&mut self.store.disk(), &self.id)?;
+        self.let_go(held)
     }
 
     /// Answer what was asked of the job, if nobody holds it, ending the processes that its dead worker left where
@@ -375,6 +389,8 @@ impl Job {
     }
 }
 
+/// How long a control file may stay empty: a hand that writes it in two steps takes no longer.
+const EMPTY_PATIENCE: Duration = Duration::from_secs(1);
 /// How often a request looks whether an earlier one has been honoured.
 const BUSY_LOOK: Duration = Duration::from_millis(200);
 /// How long a request waits for an earlier one of the same strength to be honoured.

@@ -116,6 +116,8 @@ impl Book {
         let Some(mut unwritten) = self.unwritten.take() else {
             return Written::Yes;
         };
+        // The holder counts the steps; a status that differs in nothing else is the one on disk.
+        unwritten.status.steps = self.holder.status().steps;
         match self.try_to(&unwritten) {
             Ok(Recorded::Done) => Written::Yes,
             Ok(Recorded::Gone) => Written::Gone,
