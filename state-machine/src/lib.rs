@@ -11,6 +11,7 @@
 //! | [`job`], [`slot`] | states, events and the two transition tables |
 //! | [`record`] | what the files hold: descriptor, status, history, slot record |
 //! | [`id`] | job ids, names, keys and how they are made from what people type |
+//! | [`config`], [`units`] | the configuration of a store; times and sizes as people write them |
 //! | [`control`] | requests and their order of strength |
 //! | [`liveness`] | what a reader concludes from a record and a lock |
 //! | [`retry`], [`retention`], [`resolve`] | backoff; what a sweep takes; what a query names |
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod config;
 pub mod control;
 pub mod disk;
 pub mod id;
@@ -30,3 +32,4 @@ pub mod resolve;
 pub mod retention;
 pub mod retry;
 pub mod slot;
+pub mod units;

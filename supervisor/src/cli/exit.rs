@@ -1,7 +1,9 @@
 //! The exit codes, and how an error becomes one.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::process::ExitCode;
+
+use clap::error::ErrorKind;
 
 use super::print;
 use crate::error::Error;
@@ -23,16 +25,37 @@ Exit codes:
 
 /// Say what is wrong with the arguments, or print the help that was asked for.
 pub(super) fn of_parsing(error: &clap::Error) -> ExitCode {
-    // Nothing better can be done where even this cannot be printed.
-    let _ = error.print();
-    let code = if error.use_stderr() { USAGE } else { 0 };
-    ExitCode::from(code)
+    let is_help = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if is_help {
+        // Nothing better can be done where even this cannot be printed.
+        let _ = error.print();
+    } else {
+        let text = error.to_string();
+        let mut parts = text.split("\n\n").map(one_line);
+        let what = parts.next().unwrap_or_default();
+        let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+        let what = what.strip_prefix("error: ").unwrap_or(&what);
+        match tip {
+            Some(tip) => say(&format!("{what}; {tip}")),
+            None => say(&format!("{what}; see --help")),
+        }
+    }
+    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Say what went wrong, in one line, and give its code. A reader that has gone away is no error.
 pub(super) fn of(error: &anyhow::Error) -> ExitCode {
     if let Some(error) = error.downcast_ref::<std::io::Error>()
-        && error.kind() == ErrorKind::BrokenPipe
+        && error.kind() == std::io::ErrorKind::BrokenPipe
     {
         return ExitCode::SUCCESS;
     }

@@ -2,15 +2,24 @@
 //! and what may be done is decided below it.
 
 mod arguments;
+mod clean;
 mod code;
+mod completions;
+mod doctor;
+mod events;
 mod exit;
+mod hand_over;
 mod list;
 mod log;
+mod man;
 mod pause;
 mod print;
+mod restart;
 mod resume;
 mod run;
 mod scope;
+mod signal;
+mod spec;
 mod status;
 mod stop;
 mod wait;
@@ -39,6 +48,13 @@ const VERBS: &[Verb] = &[
     pause::VERB,
     resume::VERB,
     stop::VERB,
+    signal::VERB,
+    restart::VERB,
+    clean::VERB,
+    events::VERB,
+    doctor::VERB,
+    completions::VERB,
+    man::VERB,
     worker::VERB,
 ];
 
@@ -53,9 +69,15 @@ impl Verb {
     }
 }
 
-/// The whole command line, as help, completions and the manual show it.
+/// The whole command line, as the parser needs it.
 pub(crate) fn declare() -> Command {
     frame().subcommands(VERBS.iter().map(Verb::declare))
+}
+
+/// As [`declare`], without what is not for people.
+fn declare_visible() -> Command {
+    let verbs = VERBS.iter().map(Verb::declare);
+    frame().subcommands(verbs.filter(|verb| !verb.is_hide_set()))
 }
 
 fn frame() -> Command {

@@ -8,11 +8,13 @@ mod report;
 mod root;
 mod spec;
 mod sweep;
+mod tail;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use state_machine::config::Config;
 use state_machine::disk::{Dir, Disk, Place};
 use state_machine::id::{JobId, Key, Name as JobName, Ticket};
 use state_machine::protocol::create::{Durable, acknowledge};
@@ -30,8 +32,10 @@ use crate::watch::{Interest, Watch};
 pub use job::{Job, Requested, Stopped};
 pub(crate) use leftovers::{Search, end_leftovers};
 pub use report::{Report, ReportedProgress};
+pub(crate) use root::untrusted;
 pub use spec::JobSpec;
 pub use sweep::{Kept, Swept};
+pub(crate) use tail::Tail;
 
 /// However silent a watched directory is, it is looked at this often.
 const RELOOK: Duration = Duration::from_secs(5);
@@ -96,6 +100,26 @@ impl Store {
     /// The root of the store.
     pub fn root(&self) -> &Path {
         self.disk.root()
+    }
+
+    /// The configuration of the store; everything default where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] when it cannot be read: nothing is done by a default that somebody did not want (R21).
+    pub fn config(&self) -> Result<Config> {
+        let path = self.root().join("config.toml");
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Config::default());
+            }
+            Err(error) => return Err(DiskError::new("read", &path, error).into()),
+        };
+        Config::decode(&bytes).map_err(|why| Error::Damaged {
+            path,
+            why: why.to_string(),
+        })
     }
 
     pub(crate) fn disk(&self) -> FsDisk {
@@ -187,8 +211,18 @@ impl Store {
         Ok(acknowledge(&mut self.disk())?)
     }
 
+    /// The directory that holds every job.
+    pub(crate) fn jobs_dir(&self) -> PathBuf {
+        self.disk.dir(&Dir::Jobs)
+    }
+
+    /// The id of every entry that can be a job, readable or not, oldest first.
+    pub(crate) fn ids(&self) -> Result<Vec<JobId>> {
+        Ok(self.entries()?.0)
+    }
+
     /// The ids of every entry of the store, readable or not, oldest first, and the entries that can be none.
-    fn entries(&self) -> Result<(Vec<JobId>, Vec<Error>)> {
+    pub(crate) fn entries(&self) -> Result<(Vec<JobId>, Vec<Error>)> {
         let mut ids = Vec::new();
         let mut strange = Vec::new();
         for name in self.disk().list(&Dir::Jobs)?.unwrap_or_default() {

@@ -21,8 +21,8 @@ use crate::{clock, sys};
 const BLIND_LOOK: Duration = Duration::from_millis(500);
 
 /// The signals that a worker hears. What else could end it by accident (a terminal that closes, an interrupt) is
-/// blocked with them and passed over.
-const HEARD: [Signal; 7] = [
+/// blocked with them and passed over, as is a limit on the size of files that the log runs into.
+const HEARD: [Signal; 8] = [
     Signal::SIGCHLD,
     Signal::SIGTERM,
     Signal::SIGIO,
@@ -30,6 +30,7 @@ const HEARD: [Signal; 7] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
     Signal::SIGPIPE,
+    Signal::SIGXFSZ,
 ];
 
 /// Why a worker woke.

@@ -1,0 +1,145 @@
+//! The configuration of a store, `config.toml`: what jobs get when nobody says otherwise, and how long ended ones
+//! are kept. It is written by people: a word that means nothing is an error that names it, so that a slip of the
+//! hand is not taken for a wish; a table that this version does not know belongs to another one and is left alone.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+
+use crate::record::PauseMode;
+use crate::retention::Retention;
+use crate::units;
+
+/// The configuration of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// What a job gets when nobody says otherwise.
+    pub defaults: Defaults,
+    /// Which ended jobs a sweep keeps.
+    pub retention: Keep,
+}
+
+/// What a job gets when nobody says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Defaults {
+    /// How long a stop waits before it forces.
+    #[serde(deserialize_with = "duration")]
+    pub grace: Option<Duration>,
+    /// How long an attempt may run.
+    #[serde(deserialize_with = "duration")]
+    pub timeout: Option<Duration>,
+    /// The most that is kept of all output of a job, in bytes.
+    #[serde(deserialize_with = "size")]
+    pub log_max: Option<u64>,
+    /// Over how many older files that is spread.
+    pub log_keep: Option<u32>,
+    /// What a pause does.
+    pub pause: Option<PauseMode>,
+}
+
+/// Which ended jobs a sweep keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Keep {
+    /// The newest so many.
+    pub keep: Option<usize>,
+    /// What ended no longer ago than this.
+    #[serde(deserialize_with = "duration")]
+    pub older_than: Option<Duration>,
+}
+
+impl Keep {
+    /// The same, as the sweep takes it.
+    pub fn retention(&self) -> Retention {
+        Retention {
+            keep: self.keep,
+            older_than_ms: self
+                .older_than
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+/// A configuration that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct BadConfig(String);
+
+impl Config {
+    /// Read the bytes of `config.toml`.
+    pub fn decode(bytes: &[u8]) -> Result<Config, BadConfig> {
+        let text = std::str::from_utf8(bytes).map_err(|error| BadConfig(error.to_string()))?;
+        toml::from_str(text).map_err(|error| {
+            let line = error
+                .span()
+                .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            BadConfig(match line {
+                Some(line) => format!("line {line}: {}", error.message()),
+                None => error.message().to_owned(),
+            })
+        })
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    parsed(deserializer, units::duration)
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    parsed(deserializer, units::size)
+}
+
+fn parsed<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: fn(&str) -> Result<T, units::BadUnit>,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_configures_nothing() {
+        assert_eq!(Config::decode(b""), Ok(Config::default()));
+    }
+
+    #[test]
+    fn values_are_read_as_people_write_them() {
+        let text = br#"
+            [defaults]
+            grace = "30s"
+            log_max = "10M"
+            pause = "stop"
+            [retention]
+            keep = 100
+            older_than = "7d"
+            [pool.web]
+            slots = 3
+        "#;
+        let config = Config::decode(text).unwrap();
+        assert_eq!(config.defaults.grace, Some(Duration::from_secs(30)));
+        assert_eq!(config.defaults.log_max, Some(10 << 20));
+        assert_eq!(config.defaults.pause, Some(PauseMode::Stop));
+        assert_eq!(
+            config.retention.retention().older_than_ms,
+            Some(604_800_000)
+        );
+    }
+
+    #[test]
+    fn a_slip_of_the_hand_is_named_with_its_line() {
+        let error = Config::decode(b"[defaults]\ngrase = \"1s\"\n").unwrap_err();
+        assert!(error.to_string().starts_with("line 2: "), "{error}");
+        assert!(error.to_string().contains("grase"), "{error}");
+        let error = Config::decode(b"[defaults]\ngrace = \"soon\"\n").unwrap_err();
+        assert!(error.to_string().contains("'soon'"), "{error}");
+        assert!(Config::decode(b"\xff").is_err());
+        assert!(Config::decode(b"[defaults").is_err());
+    }
+}

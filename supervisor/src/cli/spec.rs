@@ -1,0 +1,175 @@
+//! The arguments that describe a job, and the job that they describe. Every verb that makes one takes them.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use rustix::fs::Mode;
+use rustix::process::umask;
+use state_machine::config::Config;
+use state_machine::id::Name;
+use state_machine::record::PauseMode;
+use state_machine::units;
+
+use super::arguments::{command, duration, flag, option};
+use super::scope;
+use crate::error::{DiskError, Error, Result};
+use crate::output;
+use crate::store::JobSpec;
+
+/// The arguments, the command itself last.
+pub(super) fn arguments() -> Vec<Arg> {
+    vec![
+        option("name", "NAME", "At most one job of this name is under way"),
+        option("task", "TASK", "The task that this job runs"),
+        duration("timeout", "How long an attempt may run"),
+        option("retry", "N", "How often a failed attempt is tried again")
+            .value_parser(value_parser!(u32)),
+        duration(
+            "backoff",
+            "The longest wait before the first retry; it doubles [1s]",
+        ),
+        duration("backoff-max", "No wait is longer than this [1m]"),
+        duration(
+            "grace",
+            "How long a stop waits between SIGTERM and SIGKILL [10s]",
+        ),
+        Arg::new("env")
+            .long("env")
+            .short('e')
+            .value_name("NAME=VALUE")
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(OsString))
+            .help("Set a variable; NAME alone passes this one on"),
+        flag("clean-env", "Start from an empty environment"),
+        option("cwd", "DIR", "The working directory").value_parser(value_parser!(PathBuf)),
+        option("stdin", "FILE", "What the command reads [the null device]")
+            .value_parser(value_parser!(PathBuf)),
+        option(
+            "log-max",
+            "SIZE",
+            "The most that is kept of all output together",
+        )
+        .value_parser(units::size),
+        option(
+            "log-keep",
+            "N",
+            "Over how many older files beside the log that is spread [1]",
+        )
+        .value_parser(value_parser!(u32).range(0..=i64::from(output::MOST_KEPT)))
+        .requires("log-max"),
+        flag(
+            "split-output",
+            "Keep standard output and standard error apart",
+        ),
+        option("pause", "HOW", "What a pause does [freeze]")
+            .value_parser(PossibleValuesParser::new(["freeze", "stop"])),
+        option(
+            "success-codes",
+            "CODES",
+            "The exit codes that count as success [0]",
+        )
+        .value_parser(units::codes),
+        option(
+            "on-end",
+            "COMMAND",
+            "Run by sh once the job has ended, with its JSON on stdin",
+        )
+        .value_parser(value_parser!(OsString)),
+        command(),
+    ]
+}
+
+/// The job that the arguments describe; what they leave open is as the store is configured.
+pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
+    let argv = matches
+        .get_many::<OsString>("command")
+        .unwrap_or_default()
+        .cloned();
+    let mut spec = JobSpec::command(argv);
+    let here = std::env::current_dir();
+    let here = here.map_err(|error| DiskError::new("find", Path::new("."), error));
+    spec.cwd = match matches.get_one::<PathBuf>("cwd") {
+        Some(dir) if dir.is_absolute() => dir.clone(),
+        Some(dir) => here?.join(dir),
+        None => here?,
+    };
+    spec.project = std::env::current_dir()
+        .ok()
+        .and_then(|dir| scope::project_of(&dir));
+    // The command gets the mask of whoever submitted it; what we make ourselves is for its owner's eyes only.
+    spec.umask = Some(umask(Mode::from_raw_mode(0o077)).as_raw_mode());
+    set_environment(&mut spec, matches)?;
+    if let Some(name) = matches.get_one::<String>("name") {
+        let name = Name::parse(name).map_err(|why| Error::BadWord {
+            word: name.clone(),
+            why,
+        })?;
+        spec.name = Some(name);
+    }
+    spec.task = matches.get_one::<String>("task").cloned();
+    let defaults = &config.defaults;
+    let time = |name| matches.get_one::<Duration>(name).copied();
+    spec.timeout = time("timeout").or(defaults.timeout);
+    spec.grace = time("grace").or(defaults.grace).unwrap_or(spec.grace);
+    set_retry(&mut spec, matches);
+    if let Some(file) = matches.get_one::<PathBuf>("stdin") {
+        let absolute = std::path::absolute(file);
+        spec.stdin = Some(absolute.map_err(|error| DiskError::new("find", file, error))?);
+    }
+    let log_max = matches.get_one::<u64>("log-max").copied();
+    spec.output.max_bytes = log_max.or(defaults.log_max);
+    let log_keep = matches.get_one::<u32>("log-keep").copied();
+    spec.output.keep = log_keep.or(defaults.log_keep);
+    spec.output.split = matches.get_flag("split-output");
+    spec.pause = match matches.get_one::<String>("pause").map(String::as_str) {
+        Some("stop") => PauseMode::Stop,
+        Some(_) => PauseMode::Freeze,
+        None => defaults.pause.unwrap_or_default(),
+    };
+    if let Some(codes) = matches.get_one::<Vec<u8>>("success-codes") {
+        spec.success_codes.clone_from(codes);
+    }
+    spec.on_end = matches
+        .get_one::<OsString>("on-end")
+        .map(|command| vec!["sh".into(), "-c".into(), command.clone()]);
+    Ok(spec)
+}
+
+fn set_retry(spec: &mut JobSpec, matches: &ArgMatches) {
+    let ms = |name: &str| {
+        matches
+            .get_one::<Duration>(name)
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    };
+    let retry = &mut spec.retry;
+    if let Some(again) = matches.get_one::<u32>("retry") {
+        retry.max_attempts = again.saturating_add(1);
+    }
+    retry.backoff_ms = ms("backoff").unwrap_or(retry.backoff_ms);
+    retry.max_backoff_ms = ms("backoff-max").unwrap_or(retry.max_backoff_ms);
+}
+
+fn set_environment(spec: &mut JobSpec, matches: &ArgMatches) -> Result<()> {
+    if matches.get_flag("clean-env") {
+        spec.env.0.clear();
+    }
+    for setting in matches.get_many::<OsString>("env").unwrap_or_default() {
+        let bytes = setting.as_bytes();
+        match bytes.iter().position(|byte| *byte == b'=') {
+            Some(0) => {
+                return Err(Error::Usage("--env needs a name before the '='".into()));
+            }
+            Some(equals) => spec.env.set(&bytes[..equals], &bytes[equals + 1..]),
+            None => {
+                if let Some(value) = std::env::var_os(OsStr::from_bytes(bytes)) {
+                    spec.env.set(bytes, value.as_bytes());
+                }
+            }
+        }
+    }
+    Ok(())
+}
