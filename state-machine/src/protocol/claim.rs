@@ -49,7 +49,8 @@ pub fn claim<D: Disk>(disk: &mut D, id: &JobId) -> Result<Claim<D::Handle>, D::F
             }
             disk.close(handle)?;
         } else {
-            let only_readers = disk.lock(&handle, Mode::Shared)?;
+            // Asked once: two claimers that ask again and again take each other for readers until both give up.
+            let only_readers = round > 0 || disk.lock(&handle, Mode::Shared)?;
             disk.close(handle)?;
             if !only_readers {
                 return Ok(Claim::Owned);

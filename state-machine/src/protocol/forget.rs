@@ -27,6 +27,20 @@ pub enum Forgotten {
 /// Everything is decided under the exclusive lock: the terminal record is read *again* under it and the tree
 /// lock must be free, so that no job that a worker claimed in between is ever taken (R9).
 pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forgotten, D::Fault> {
+    // Only a job that can be taken is claimed: whoever asks something of it meanwhile is told that somebody holds it,
+    // and nobody would look again (R6). Terminal is final, and no tree begins after it.
+    match disk.read_status(&Dir::Job(id.clone()))? {
+        Read::Value(status) if !status.state.is_terminal() => {
+            return Ok(Forgotten::NotEnded(status.state));
+        }
+        Read::Absent if disk.exists(&Place::Dir(Dir::Job(id.clone())))? => {
+            return Ok(Forgotten::NotEnded(State::Queued));
+        }
+        Read::Absent => return Ok(Forgotten::Gone),
+        Read::Damaged(_) => return Ok(Forgotten::Damaged),
+        Read::Value(_) if !tree_is_free(disk, id)? => return Ok(Forgotten::Leftovers),
+        Read::Value(_) => {}
+    }
     let lock = match claim(disk, id)? {
         Claim::Mine(lock) => lock,
         Claim::Owned => return Ok(Forgotten::Held),

@@ -107,7 +107,8 @@ fn collect_staged<D: Disk>(
             },
         },
     };
-    let dead = disk.lock(&lock, Mode::Exclusive)? && disk.stands(&lock, &place)?;
+    // Shared, so that a claimer of the job that this was renamed to meanwhile takes us for a reader (R5, R6).
+    let dead = disk.lock(&lock, Mode::Shared)? && disk.stands(&lock, &place)?;
     let moved = dead && trash(disk, &dir, ticket)?;
     disk.close(lock)?;
     Ok(moved)

@@ -123,11 +123,7 @@ pub fn let_go<D: Disk>(
         };
         match settle(disk, &mut holder, now_ms)? {
             Settled::LeftoversFirst(_) => return Ok(LetGo::LeftoversFirst(holder)),
-            Settled::Answered(_) => {}
-            Settled::Nothing => {
-                disk.close(holder.into_lock())?;
-                return Ok(LetGo::Free);
-            }
+            Settled::Answered(_) | Settled::Nothing => {}
         }
     }
     disk.close(holder.into_lock())?;

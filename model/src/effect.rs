@@ -1,0 +1,168 @@
+//! What a protocol can ask of a disk, and what it can be told: one [`Effect`] and one kind of [`Reply`] for
+//! each method of the `Disk` trait, and three more for what a role does beside files: it starts a tree, sleeps,
+//! and ends trees.
+//!
+//! No rule of the file system is in here: this is only the language.
+
+use std::fmt;
+
+use state_machine::disk::{Change, Create, Dir, Mode, Name, Open, Place};
+use state_machine::id::{JobId, Key};
+use state_machine::record::Line;
+
+use crate::filesystem::Data;
+use crate::shared::Shared;
+
+/// A descriptor number, local to its process.
+pub type Handle = u8;
+
+/// One effect that the operating system makes atomic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(
+    missing_docs,
+    reason = "each is the method of `Disk` or `Stage` of the same name"
+)]
+pub enum Effect {
+    Open(Place, Mode),
+    Create(Place),
+    Lock(Handle, Mode),
+    Stands(Handle, Place),
+    Close(Handle),
+    Exists(Place),
+    ReadDescriptor(Dir),
+    ReadStatus(Dir),
+    ReadHistory(Dir),
+    ReadControl(Place),
+    ReadPointer(Key),
+    Write(Place, Data),
+    Append(Dir, Vec<Line>, bool),
+    Sync(Place),
+    Rename(Place, Place),
+    RenameNew(Place, Place),
+    Link(Place, Place),
+    Unlink(Place),
+    Mkdir(Dir),
+    Rmdir(Dir),
+    List(Dir),
+    GiveWay(u32),
+    Spawn(JobId, Handle),
+    Wake(JobId),
+    EndTrees(JobId),
+}
+
+/// Why a worker woke up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wake {
+    /// Its tree has ended.
+    TreeEnded,
+    /// A control file is there.
+    Asked,
+}
+
+/// What an effect came to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reply {
+    /// Of an open.
+    Opened(Open<Handle>),
+    /// Of a create.
+    Created(Create<Handle>),
+    /// Of a lock, a stands or an exists.
+    Is(bool),
+    /// What the file holds, `None` where there is none: of every read.
+    Holds(Option<Shared<Data>>),
+    /// Of every change of names or contents.
+    Changed(Change),
+    /// Of a list.
+    Listed(Option<Vec<Name>>),
+    /// Of what has only one outcome.
+    Done,
+    /// Of a wake.
+    Woke(Wake),
+}
+
+/// A place as its path below the root of the store.
+pub fn path(place: &Place) -> String {
+    let dir = |dir: &Dir| match dir {
+        Dir::Jobs => "jobs".to_owned(),
+        Dir::Staging => "staging".to_owned(),
+        Dir::Trash => "trash".to_owned(),
+        Dir::Keys => "keys".to_owned(),
+        Dir::Job(id) => format!("jobs/{id}"),
+        Dir::Staged(ticket) => format!("staging/{}", ticket.as_str()),
+        Dir::Trashed(ticket) => format!("trash/{}", ticket.as_str()),
+    };
+    match place {
+        Place::Dir(at) => dir(at),
+        Place::File(at, name) => {
+            let name = String::from_utf8_lossy(&name.to_bytes()).into_owned();
+            format!("{}/{name}", dir(at))
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir = |dir: &Dir| path(&Place::Dir(dir.clone()));
+        match self {
+            Effect::Open(place, _) => write!(f, "open {}", path(place)),
+            Effect::Create(place) => write!(f, "create {}", path(place)),
+            Effect::Lock(handle, Mode::Shared) => write!(f, "lock {handle} shared"),
+            Effect::Lock(handle, Mode::Exclusive) => write!(f, "lock {handle} exclusive"),
+            Effect::Stands(handle, place) => write!(f, "stands {handle} {}", path(place)),
+            Effect::Close(handle) => write!(f, "close {handle}"),
+            Effect::Exists(place) => write!(f, "exists {}", path(place)),
+            Effect::ReadDescriptor(at) => write!(f, "read {}/job.json", dir(at)),
+            Effect::ReadStatus(at) => write!(f, "read {}/status.json", dir(at)),
+            Effect::ReadHistory(at) => write!(f, "read {}/events.jsonl", dir(at)),
+            Effect::ReadControl(place) => write!(f, "read {}", path(place)),
+            Effect::ReadPointer(key) => write!(f, "read keys/{}.json", key.as_str()),
+            Effect::Write(place, data) => write!(f, "write {} = {data}", path(place)),
+            Effect::Append(at, lines, _) => {
+                write!(f, "append {}/events.jsonl +{}", dir(at), lines.len())
+            }
+            Effect::Sync(place) => write!(f, "sync {}", path(place)),
+            Effect::Rename(from, to) => write!(f, "rename {} {}", path(from), path(to)),
+            Effect::RenameNew(from, to) => write!(f, "rename-new {} {}", path(from), path(to)),
+            Effect::Link(from, to) => write!(f, "link {} {}", path(from), path(to)),
+            Effect::Unlink(place) => write!(f, "unlink {}", path(place)),
+            Effect::Mkdir(at) => write!(f, "mkdir {}", dir(at)),
+            Effect::Rmdir(at) => write!(f, "rmdir {}", dir(at)),
+            Effect::List(at) => write!(f, "list {}", dir(at)),
+            Effect::GiveWay(round) => write!(f, "give way {round}"),
+            Effect::Spawn(id, handle) => write!(f, "spawn the tree of {id} with {handle}"),
+            Effect::Wake(id) => write!(f, "sleep over {id}"),
+            Effect::EndTrees(id) => write!(f, "end the trees of {id}"),
+        }
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reply::Opened(Open::Opened(handle)) | Reply::Created(Create::Created(handle)) => {
+                write!(f, "{handle}")
+            }
+            Reply::Opened(Open::Absent) | Reply::Created(Create::Absent) => f.write_str("absent"),
+            Reply::Opened(Open::Denied) => f.write_str("denied"),
+            Reply::Created(Create::Exists) => f.write_str("exists"),
+            Reply::Is(true) => f.write_str("yes"),
+            Reply::Is(false) => f.write_str("no"),
+            Reply::Holds(None) | Reply::Listed(None) => f.write_str("absent"),
+            Reply::Holds(Some(data)) => write!(f, "{}", **data),
+            Reply::Changed(Change::Done) | Reply::Done => f.write_str("done"),
+            Reply::Changed(Change::Absent) => f.write_str("absent"),
+            Reply::Changed(Change::Exists) => f.write_str("exists"),
+            Reply::Changed(Change::NotEmpty) => f.write_str("not empty"),
+            Reply::Changed(Change::NotDirectory) => f.write_str("not a directory"),
+            Reply::Listed(Some(names)) => {
+                let names: Vec<_> = names
+                    .iter()
+                    .map(|name| String::from_utf8_lossy(&name.to_bytes()).into_owned())
+                    .collect();
+                write!(f, "{{{}}}", names.join(", "))
+            }
+            Reply::Woke(Wake::TreeEnded) => f.write_str("the tree has ended"),
+            Reply::Woke(Wake::Asked) => f.write_str("asked"),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a modelled file holds: a typed value instead of bytes, so that states stay small. A file that was cut
+//! short by a death is one of the values.
+
+use std::fmt;
+
+use state_machine::control::{Control, Request};
+use state_machine::disk::{Content, Pointer, Read};
+use state_machine::record::{Damaged, Descriptor, History, Status};
+
+/// The content of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Data {
+    /// Nothing: a lock, or a file whose writer died before its first byte.
+    Empty,
+    /// A descriptor.
+    Descriptor(Box<Descriptor>),
+    /// A status.
+    Status(Box<Status>),
+    /// A request.
+    Request(Request),
+    /// A pointer.
+    Pointer(Pointer),
+    /// A history.
+    History(History),
+}
+
+impl From<&Content> for Data {
+    fn from(content: &Content) -> Data {
+        match content {
+            Content::Descriptor(descriptor) => Data::Descriptor(descriptor.clone()),
+            Content::Status(status) => Data::Status(status.clone()),
+            Content::Request(request) => Data::Request(*request),
+            Content::Pointer(pointer) => Data::Pointer(pointer.clone()),
+        }
+    }
+}
+
+impl Data {
+    /// The file read as a descriptor.
+    pub fn descriptor(&self) -> Read<Descriptor> {
+        match self {
+            Data::Descriptor(descriptor) => Read::Value((**descriptor).clone()),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
+    }
+
+    /// The file read as a status.
+    pub fn status(&self) -> Read<Status> {
+        match self {
+            Data::Status(status) => Read::Value((**status).clone()),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
+    }
+
+    /// The file read as a pointer.
+    pub fn pointer(&self) -> Read<Pointer> {
+        match self {
+            Data::Pointer(pointer) => Read::Value(pointer.clone()),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
+    }
+
+    /// The file read as a history; what is none has no lines.
+    pub fn history(&self) -> History {
+        match self {
+            Data::History(history) => history.clone(),
+            _ => History::default(),
+        }
+    }
+
+    /// The file read as a control file.
+    pub fn control(&self) -> Control {
+        match self {
+            Data::Request(request) => Control::Asked(*request),
+            Data::Empty => Control::Empty,
+            other => Control::Unknown(other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Data::Empty => f.write_str("empty"),
+            Data::Descriptor(descriptor) => write!(f, "job {}", descriptor.id),
+            Data::Status(status) => write!(f, "{}", status.state),
+            Data::Request(request) => write!(f, "{request}"),
+            Data::Pointer(pointer) => write!(f, "-> {} ({})", pointer.job, pointer.count),
+            Data::History(history) => {
+                let states: Vec<_> = history.states().map(|state| state.to_string()).collect();
+                let torn = if history.torn { " torn" } else { "" };
+                write!(f, "[{}]{torn}", states.join(" "))
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The modelled file system: directories, names, inodes, open descriptions with their locks. It is the one part
+//! of the model that no protocol checks, so it does nothing that the manual does not say, and there is no rule
+//! of the product in it.
+//!
+//! What it leaves out, and why: permissions (nothing here is ever denied), sizes and space (faults belong to the
+//! real disk's injector), the contents of a file as bytes (values cross the trait typed), and what a loss of
+//! power takes (`sync` is where that will hook in).
+
+mod data;
+mod names;
+mod open;
+mod renumber;
+mod view;
+
+use std::sync::Arc;
+
+use state_machine::disk::{Change, Create, Dir, Mode, Name, Open, Place};
+use state_machine::record::{History, Line};
+
+pub use data::Data;
+use open::Description;
+
+use crate::effect::{Effect, Handle, Reply};
+use crate::shared::Shared;
+
+/// An inode number.
+type Ino = u8;
+
+/// Who has a file open: a lane of the model is a process and, once it has started one, a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Owner {
+    /// The process of a lane.
+    Process(u8),
+    /// The tree that the process of a lane started.
+    Tree(u8),
+}
+
+/// A file or a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Inode {
+    /// Sorted by name.
+    Directory(Arc<Vec<(Name, Ino)>>),
+    File(Shared<Data>),
+}
+
+/// All files of one store and who has them open.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Filesystem {
+    /// By number. The first ones are the directories that always stand.
+    inodes: Vec<Inode>,
+    open: Vec<Description>,
+    /// Which file each owner was last refused an exclusive lock on, until it has given way. Sorted.
+    refused: Vec<(Owner, Ino)>,
+}
+
+impl Default for Filesystem {
+    fn default() -> Self {
+        Filesystem {
+            inodes: vec![Inode::Directory(Arc::default()); names::STANDING],
+            open: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+}
+
+impl Filesystem {
+    /// Let an effect of a disk happen.
+    ///
+    /// # Panics
+    ///
+    /// On an effect that is not one of a disk, and on a use of a descriptor that no protocol may make.
+    pub fn apply(&mut self, owner: Owner, effect: &Effect) -> Reply {
+        match effect {
+            // How it is opened matters to who watches the directory, not to locks (F22).
+            Effect::Open(place, _) => Reply::Opened(self.open_place(owner, place)),
+            Effect::Create(place) => Reply::Created(self.create(owner, place)),
+            Effect::Lock(handle, mode) => Reply::Is(self.lock(owner, *handle, *mode)),
+            Effect::Stands(handle, place) => {
+                let ino = self.open[self.expect(owner, *handle)].ino;
+                Reply::Is(self.find(place) == Some(ino))
+            }
+            Effect::Close(handle) => {
+                self.close(owner, *handle);
+                Reply::Done
+            }
+            Effect::Exists(place) => Reply::Is(self.find(place).is_some()),
+            Effect::ReadDescriptor(dir) => self.read(&dir.at(Name::Descriptor)),
+            Effect::ReadStatus(dir) => self.read(&dir.at(Name::Status)),
+            Effect::ReadHistory(dir) => self.read(&dir.at(Name::Events)),
+            Effect::ReadControl(place) => self.read(place),
+            Effect::ReadPointer(key) => self.read(&Dir::Keys.at(Name::Pointer(key.clone()))),
+            Effect::Write(place, data) => Reply::Changed(self.write(place, data.clone())),
+            Effect::Append(dir, lines, mend) => {
+                Reply::Changed(self.append(&dir.at(Name::Events), lines, *mend))
+            }
+            Effect::Sync(place) => Reply::Changed(self.sync(place)),
+            Effect::Rename(from, to) => Reply::Changed(self.rename(from, to, true)),
+            Effect::RenameNew(from, to) => Reply::Changed(self.rename(from, to, false)),
+            Effect::Link(from, to) => Reply::Changed(self.link(from, to)),
+            Effect::Unlink(place) => Reply::Changed(self.unlink(place)),
+            Effect::Mkdir(dir) => Reply::Changed(self.mkdir(dir)),
+            Effect::Rmdir(dir) => Reply::Changed(self.rmdir(dir)),
+            Effect::List(dir) => Reply::Listed(self.list(dir)),
+            Effect::GiveWay(_) => {
+                self.forget_refusal(owner);
+                Reply::Done
+            }
+            Effect::Spawn(..) | Effect::Wake(_) | Effect::EndTrees(_) => {
+                unreachable!("not an effect of a disk: {effect}")
+            }
+        }
+    }
+
+    /// Let only the first half of an effect happen, as when its process dies in the middle of it. Nothing for
+    /// one that has no halves.
+    pub fn apply_half(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Write(place, _) => {
+                self.write(place, Data::Empty);
+            }
+            Effect::Append(dir, lines, mend) => {
+                let place = dir.at(Name::Events);
+                let whole = lines.len().saturating_sub(1);
+                self.append(&place, &lines[..whole], *mend);
+                self.tear(&place);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the effect can be cut in two by a death.
+    pub fn has_halves(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Write(place, _) => self.slot(place).is_some(),
+            Effect::Append(dir, ..) => self.slot(&dir.at(Name::Events)).is_some(),
+            _ => false,
+        }
+    }
+
+    /// Let the process of `owner` start a tree that shares the open file `handle`.
+    pub fn inherit(&mut self, owner: Owner, handle: Handle, tree: Owner) {
+        self.share(owner, handle, tree);
+    }
+
+    fn add(&mut self, inode: Inode) -> Ino {
+        self.inodes.push(inode);
+        Ino::try_from(self.inodes.len() - 1).expect("a modelled store has few files")
+    }
+
+    fn open_place(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
+        match self.find(place) {
+            None => Open::Absent,
+            Some(ino) => Open::Opened(self.open_ino(owner, ino)),
+        }
+    }
+
+    fn create(&mut self, owner: Owner, place: &Place) -> Create<Handle> {
+        match self.slot(place) {
+            None => Create::Absent,
+            Some(slot) if self.at(slot).is_some() => Create::Exists,
+            Some(slot) => {
+                let ino = self.add(Inode::File(Shared::new(Data::Empty)));
+                self.put(slot, ino);
+                Create::Created(self.open_ino(owner, ino))
+            }
+        }
+    }
+
+    /// What a file holds.
+    fn data(&self, place: &Place) -> Option<&Shared<Data>> {
+        match &self.inodes[usize::from(self.find(place)?)] {
+            Inode::File(data) => Some(data),
+            Inode::Directory(_) => None,
+        }
+    }
+
+    fn read(&self, place: &Place) -> Reply {
+        Reply::Holds(self.data(place).cloned())
+    }
+
+    fn write(&mut self, place: &Place, data: Data) -> Change {
+        let Some(slot) = self.slot(place) else {
+            return Change::Absent;
+        };
+        let file = Inode::File(Shared::new(data));
+        match self.at(slot) {
+            Some(ino) if self.is_dir(ino) => return Change::NotEmpty,
+            // The same inode is filled anew: whoever has it open or by another name sees that.
+            Some(ino) => self.inodes[usize::from(ino)] = file,
+            None => {
+                let ino = self.add(file);
+                self.put(slot, ino);
+            }
+        }
+        Change::Done
+    }
+
+    fn append(&mut self, place: &Place, lines: &[Line], mend: bool) -> Change {
+        let mut history = self
+            .data(place)
+            .map_or_else(History::default, |data| data.history());
+        let mut lines = lines.to_vec();
+        if history.torn && !mend && !lines.is_empty() {
+            // Glued to the torn line, and lost with it.
+            lines.remove(0);
+        }
+        history.torn = false;
+        history.lines.extend(lines);
+        self.write(place, Data::History(history))
+    }
+
+    /// Leave half a line at the end of a history.
+    fn tear(&mut self, place: &Place) {
+        let mut history = self
+            .data(place)
+            .map_or_else(History::default, |data| data.history());
+        history.torn = true;
+        history.undecodable += 1;
+        self.write(place, Data::History(history));
+    }
+
+    /// Nothing is lost without a loss of power, so there is nothing to do yet.
+    fn sync(&mut self, place: &Place) -> Change {
+        match self.find(place) {
+            Some(_) => Change::Done,
+            None => Change::Absent,
+        }
+    }
+
+    /// Whether `owner` is one of those who have the file at `place` open and locked exclusively.
+    pub fn holds(&self, owner: Owner, place: &Place) -> bool {
+        self.lockers(place).any(|who| who == owner)
+    }
+
+    /// Everyone who has the file at `place` open through an exclusive lock.
+    pub fn lockers(&self, place: &Place) -> impl Iterator<Item = Owner> + '_ {
+        let ino = self.find(place);
+        self.open
+            .iter()
+            .filter(move |description| {
+                Some(description.ino) == ino && description.lock == Some(Mode::Exclusive)
+            })
+            .flat_map(|description| description.holders.iter().map(|&(who, _)| who))
+    }
+}

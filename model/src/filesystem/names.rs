@@ -1,0 +1,222 @@
+//! Directories and the names in them. A directory is found by walking from one of the four that always stand,
+//! so what is in a renamed directory moves along with it.
+
+use std::sync::Arc;
+
+use state_machine::disk::{Change, Dir, Name, Place};
+
+use super::{Filesystem, Ino, Inode};
+
+/// The directories that always stand, by inode.
+const JOBS: Ino = 0;
+const STAGING: Ino = 1;
+const TRASH: Ino = 2;
+const KEYS: Ino = 3;
+
+/// How many directories always stand.
+pub(super) const STANDING: usize = 4;
+
+/// One component of a path. Requests and staged directories share the names of `staging/`, so what is made
+/// from a ticket or an id is compared as text.
+#[derive(Clone, Copy)]
+enum Word<'a> {
+    Known(&'a Name),
+    Text(&'a str),
+}
+
+impl Word<'_> {
+    fn is(self, name: &Name) -> bool {
+        match (self, name) {
+            (Word::Known(known), name) => known == name,
+            (Word::Text(text), Name::Other(bytes)) => text.as_bytes() == bytes,
+            (Word::Text(_), _) => false,
+        }
+    }
+
+    fn to_name(self) -> Name {
+        match self {
+            Word::Known(name) => name.clone(),
+            Word::Text(text) => Name::Other(text.as_bytes().to_vec()),
+        }
+    }
+}
+
+/// Where an entry is or would be: its directory and its name there.
+#[derive(Clone, Copy)]
+pub(super) struct Slot<'a> {
+    dir: Ino,
+    word: Word<'a>,
+}
+
+impl Filesystem {
+    /// The inode of a directory.
+    fn dir(&self, dir: &Dir) -> Option<Ino> {
+        match dir {
+            Dir::Jobs => Some(JOBS),
+            Dir::Staging => Some(STAGING),
+            Dir::Trash => Some(TRASH),
+            Dir::Keys => Some(KEYS),
+            Dir::Job(id) => self.entry(JOBS, Word::Text(id.as_str())),
+            Dir::Staged(ticket) => self.entry(STAGING, Word::Text(ticket.as_str())),
+            Dir::Trashed(ticket) => self.entry(TRASH, Word::Text(ticket.as_str())),
+        }
+    }
+
+    fn entry(&self, dir: Ino, word: Word<'_>) -> Option<Ino> {
+        self.entries(dir)?
+            .iter()
+            .find(|(name, _)| word.is(name))
+            .map(|&(_, ino)| ino)
+    }
+
+    /// The entries of a directory, `None` for a file.
+    fn entries(&self, dir: Ino) -> Option<&[(Name, Ino)]> {
+        match &self.inodes[usize::from(dir)] {
+            Inode::Directory(entries) => Some(entries),
+            Inode::File(_) => None,
+        }
+    }
+
+    /// Where the entry of `place` is or would be; `None` where its directory is not, and for the directories
+    /// that always stand, which nobody moves.
+    pub(super) fn slot<'a>(&self, place: &'a Place) -> Option<Slot<'a>> {
+        let (dir, word) = match place {
+            Place::Dir(Dir::Job(id)) => (JOBS, Word::Text(id.as_str())),
+            Place::Dir(Dir::Staged(ticket)) => (STAGING, Word::Text(ticket.as_str())),
+            Place::Dir(Dir::Trashed(ticket)) => (TRASH, Word::Text(ticket.as_str())),
+            Place::Dir(Dir::Jobs | Dir::Staging | Dir::Trash | Dir::Keys) => return None,
+            Place::File(dir, Name::Request(ticket)) => {
+                (self.dir(dir)?, Word::Text(ticket.as_str()))
+            }
+            Place::File(dir, name) => (self.dir(dir)?, Word::Known(name)),
+        };
+        self.entries(dir)?;
+        Some(Slot { dir, word })
+    }
+
+    /// What stands at `place`.
+    pub(super) fn find(&self, place: &Place) -> Option<Ino> {
+        match place {
+            Place::Dir(dir) => self.dir(dir),
+            Place::File(..) => self.at(self.slot(place)?),
+        }
+    }
+
+    pub(super) fn at(&self, slot: Slot<'_>) -> Option<Ino> {
+        self.entry(slot.dir, slot.word)
+    }
+
+    fn entries_mut(&mut self, dir: Ino) -> &mut Vec<(Name, Ino)> {
+        match &mut self.inodes[usize::from(dir)] {
+            Inode::Directory(entries) => Arc::make_mut(entries),
+            Inode::File(_) => unreachable!("a slot is in a directory"),
+        }
+    }
+
+    /// Let a name stand for an inode, whatever it stood for before. Names stay sorted.
+    pub(super) fn put(&mut self, slot: Slot<'_>, ino: Ino) {
+        let entries = self.entries_mut(slot.dir);
+        match entries.iter().position(|(name, _)| slot.word.is(name)) {
+            Some(at) => entries[at].1 = ino,
+            None => {
+                entries.push((slot.word.to_name(), ino));
+                entries.sort();
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot<'_>) {
+        self.entries_mut(slot.dir)
+            .retain(|(name, _)| !slot.word.is(name));
+    }
+
+    pub(super) fn is_dir(&self, ino: Ino) -> bool {
+        matches!(self.inodes[usize::from(ino)], Inode::Directory(_))
+    }
+
+    fn is_empty_dir(&self, ino: Ino) -> bool {
+        self.entries(ino).is_some_and(<[_]>::is_empty)
+    }
+
+    pub(super) fn rename(&mut self, from: &Place, to: &Place, replace: bool) -> Change {
+        let (Some(from), Some(to)) = (self.slot(from), self.slot(to)) else {
+            return Change::Absent;
+        };
+        let Some(moved) = self.at(from) else {
+            return Change::Absent;
+        };
+        if let Some(there) = self.at(to) {
+            match (self.is_dir(moved), self.is_dir(there)) {
+                _ if !replace => return Change::Exists,
+                // Two names of one file: nothing happens, and both stay (F34).
+                _ if there == moved => return Change::Done,
+                (true, false) => return Change::NotDirectory,
+                (false, true) => return Change::NotEmpty,
+                (true, true) if !self.is_empty_dir(there) => return Change::NotEmpty,
+                _ => {}
+            }
+        }
+        self.remove(from);
+        self.put(to, moved);
+        Change::Done
+    }
+
+    pub(super) fn link(&mut self, from: &Place, to: &Place) -> Change {
+        let (Some(ino), Some(to)) = (self.find(from), self.slot(to)) else {
+            return Change::Absent;
+        };
+        if self.at(to).is_some() {
+            return Change::Exists;
+        }
+        self.put(to, ino);
+        Change::Done
+    }
+
+    pub(super) fn unlink(&mut self, place: &Place) -> Change {
+        let Some((slot, ino)) = self
+            .slot(place)
+            .and_then(|slot| Some((slot, self.at(slot)?)))
+        else {
+            return Change::Absent;
+        };
+        if self.is_dir(ino) {
+            return Change::NotEmpty;
+        }
+        self.remove(slot);
+        Change::Done
+    }
+
+    pub(super) fn mkdir(&mut self, dir: &Dir) -> Change {
+        let place = Place::Dir(dir.clone());
+        let Some(slot) = self.slot(&place) else {
+            return Change::Exists;
+        };
+        if self.at(slot).is_some() {
+            return Change::Exists;
+        }
+        let ino = self.add(Inode::Directory(Arc::default()));
+        self.put(slot, ino);
+        Change::Done
+    }
+
+    pub(super) fn rmdir(&mut self, dir: &Dir) -> Change {
+        let place = Place::Dir(dir.clone());
+        let Some(slot) = self.slot(&place) else {
+            return Change::NotEmpty;
+        };
+        match self.at(slot) {
+            None => Change::Absent,
+            Some(ino) if !self.is_dir(ino) => Change::NotDirectory,
+            Some(ino) if !self.is_empty_dir(ino) => Change::NotEmpty,
+            Some(_) => {
+                self.remove(slot);
+                Change::Done
+            }
+        }
+    }
+
+    pub(super) fn list(&self, dir: &Dir) -> Option<Vec<Name>> {
+        let entries = self.entries(self.dir(dir)?)?;
+        Some(entries.iter().map(|(name, _)| name.clone()).collect())
+    }
+}

@@ -1,0 +1,117 @@
+//! Open file descriptions and their locks. A lock belongs to a description, which several processes can share
+//! (F1, F3), and ends when the last of them has closed it (F2). It follows the inode (F16).
+
+use state_machine::disk::Mode;
+
+use super::{Filesystem, Ino, Owner};
+use crate::effect::Handle;
+
+/// An open file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Description {
+    pub(super) ino: Ino,
+    pub(super) lock: Option<Mode>,
+    /// Who has it open, under which number; sorted. Descriptions are sorted by the first of these.
+    pub(super) holders: Vec<(Owner, Handle)>,
+}
+
+impl Filesystem {
+    /// Open an inode, under the lowest number that is free, as the kernel does.
+    pub(super) fn open_ino(&mut self, owner: Owner, ino: Ino) -> Handle {
+        let handle = (0..=Handle::MAX)
+            .find(|&handle| self.description(owner, handle).is_none())
+            .expect("a modelled process has few files open");
+        self.open.push(Description {
+            ino,
+            lock: None,
+            holders: vec![(owner, handle)],
+        });
+        handle
+    }
+
+    /// The place in `open` of what an owner has open under a number.
+    pub(super) fn description(&self, owner: Owner, handle: Handle) -> Option<usize> {
+        self.open
+            .iter()
+            .position(|description| description.holders.contains(&(owner, handle)))
+    }
+
+    pub(super) fn expect(&self, owner: Owner, handle: Handle) -> usize {
+        self.description(owner, handle)
+            .expect("a protocol used a descriptor that it does not have")
+    }
+
+    /// Whether `mode` can be had on `ino` through a description that has no lock yet.
+    fn grants(&self, ino: Ino, mode: Mode) -> bool {
+        self.open.iter().all(|other| {
+            let together = other.lock == Some(Mode::Shared) && mode == Mode::Shared;
+            other.ino != ino || other.lock.is_none() || together
+        })
+    }
+
+    pub(super) fn lock(&mut self, owner: Owner, handle: Handle, mode: Mode) -> bool {
+        let at = self.expect(owner, handle);
+        assert!(
+            self.open[at].lock.is_none(),
+            "converting a lock loses it (F9)"
+        );
+        let ino = self.open[at].ino;
+        let granted = self.grants(ino, mode);
+        if granted {
+            self.open[at].lock = Some(mode);
+        } else if mode == Mode::Exclusive {
+            self.refused.retain(|&(who, _)| who != owner);
+            self.refused.push((owner, ino));
+            self.refused.sort_unstable();
+        }
+        granted
+    }
+
+    /// Who keeps the owner from the exclusive lock that it was refused last, as things stand now.
+    pub fn in_the_way_of(&self, owner: Owner) -> impl Iterator<Item = Owner> + '_ {
+        let refused = self.refused.iter().find(|&&(who, _)| who == owner);
+        let ino = refused.map(|&(_, ino)| ino);
+        self.open
+            .iter()
+            .filter(move |other| Some(other.ino) == ino && other.lock.is_some())
+            .flat_map(|other| other.holders.iter().map(|&(who, _)| who))
+    }
+
+    pub(super) fn forget_refusal(&mut self, owner: Owner) {
+        self.refused.retain(|&(who, _)| who != owner);
+    }
+
+    /// Let another owner share a description.
+    pub(super) fn share(&mut self, owner: Owner, handle: Handle, with: Owner) {
+        let at = self.expect(owner, handle);
+        self.open[at].holders.push((with, 0));
+        self.open[at].holders.sort_unstable();
+    }
+
+    pub(super) fn close(&mut self, owner: Owner, handle: Handle) {
+        let at = self.expect(owner, handle);
+        self.open[at]
+            .holders
+            .retain(|&holder| holder != (owner, handle));
+        if self.open[at].holders.is_empty() {
+            self.open.remove(at);
+        }
+    }
+
+    /// An owner is gone: everything that it has open is closed.
+    pub fn close_all(&mut self, owner: Owner) {
+        for description in &mut self.open {
+            description.holders.retain(|&(who, _)| who != owner);
+        }
+        self.open
+            .retain(|description| !description.holders.is_empty());
+        self.forget_refusal(owner);
+    }
+
+    /// Whether an owner has anything open.
+    pub fn has_open(&self, owner: Owner) -> bool {
+        self.open
+            .iter()
+            .any(|description| description.holders.iter().any(|&(who, _)| who == owner))
+    }
+}

@@ -1,0 +1,90 @@
+//! What the rules look at: the jobs that can be seen and what their files hold. Nothing here changes anything.
+
+use state_machine::control::Control;
+use state_machine::disk::{Dir, Name, Place};
+use state_machine::id::{JobId, Ticket};
+use state_machine::liveness;
+use state_machine::record::{Descriptor, History, Status};
+
+use super::{Data, Filesystem};
+
+impl Filesystem {
+    /// The jobs that can be seen.
+    pub fn jobs(&self) -> Vec<JobId> {
+        self.words(&Dir::Jobs)
+            .filter_map(|word| JobId::parse(&word).ok())
+            .collect()
+    }
+
+    /// What lies in `staging/` or `trash/`.
+    pub fn tickets(&self, dir: &Dir) -> Vec<Ticket> {
+        self.words(dir)
+            .filter_map(|word| Ticket::parse(&word).ok())
+            .collect()
+    }
+
+    fn words(&self, dir: &Dir) -> impl Iterator<Item = String> {
+        self.list(dir)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|name| name.to_text())
+    }
+
+    /// Whether the job can be seen.
+    pub fn has_job(&self, id: &JobId) -> bool {
+        self.has(&Place::Dir(Dir::Job(id.clone())))
+    }
+
+    /// Whether anything stands at `place`.
+    pub fn has(&self, place: &Place) -> bool {
+        self.find(place).is_some()
+    }
+
+    /// The job's descriptor, where it can be read.
+    pub fn descriptor_of(&self, id: &JobId) -> Option<&Descriptor> {
+        match &**self.data(&Place::of_job(id, Name::Descriptor))? {
+            Data::Descriptor(descriptor) => Some(descriptor),
+            _ => None,
+        }
+    }
+
+    /// The job's status, where there is one that can be read.
+    pub fn status_of(&self, id: &JobId) -> Option<&Status> {
+        match &**self.data(&Place::of_job(id, Name::Status))? {
+            Data::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The job's history, where it has one.
+    pub fn history_of(&self, id: &JobId) -> Option<&History> {
+        match &**self.data(&Place::of_job(id, Name::Events))? {
+            Data::History(history) => Some(history),
+            _ => None,
+        }
+    }
+
+    /// What the job's file `name` asks for.
+    pub fn asked_of(&self, id: &JobId, name: Name) -> Option<Control> {
+        Some(self.data(&Place::of_job(id, name))?.control())
+    }
+
+    /// The state that the job's record gives, queued where there is none.
+    pub fn recorded(&self, id: &JobId) -> state_machine::job::State {
+        self.status_of(id)
+            .map_or(state_machine::job::State::Queued, |status| status.state)
+    }
+
+    /// The state that is true at this instant, `None` for a job that cannot be seen (R3, R4).
+    pub fn truth(&self, id: &JobId) -> Option<state_machine::job::State> {
+        let descriptor = self.descriptor_of(id)?;
+        let held = self
+            .lockers(&Place::of_job(id, Name::Lock))
+            .next()
+            .is_some();
+        Some(match self.status_of(id) {
+            Some(status) => liveness::conclude(descriptor, status, held),
+            None => liveness::conclude(descriptor, &Status::queued(descriptor.created_at_ms), held),
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! A disk that knows only the past: it answers from it and stops at the first effect that has no answer. So a
+//! process under check is nothing but the protocol that it runs and the replies that it has had, and the
+//! checked code is the code that ships.
+//!
+//! [`Asking`] turns every method of `Disk` into an [`Effect`] for a [`Host`] and the [`Reply`] back into what
+//! the method returns. [`Remembering`] is the host that replays; [`crate::alone::Alone`] is the one that runs
+//! to the end with nobody else there.
+
+use state_machine::control::Control;
+use state_machine::disk::{
+    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+};
+use state_machine::id::{JobId, Key};
+use state_machine::record::{Descriptor, History, Line, Status};
+
+use crate::effect::{Effect, Handle, Reply, Wake};
+use crate::filesystem::Data;
+use crate::past::Past;
+use crate::stage::{News, Stage, Standing};
+
+/// Who answers effects.
+pub trait Host {
+    /// What keeps it from answering.
+    type Fault;
+
+    /// Answer an effect, which is put together only if the answer needs it.
+    fn answer(&mut self, effect: impl FnOnce() -> Effect) -> Result<Reply, Self::Fault>;
+
+    /// Hear what a role has come to believe.
+    fn hear(&mut self, news: News);
+}
+
+/// A disk that asks a host.
+#[derive(Debug)]
+pub struct Asking<H>(pub H);
+
+/// A disk that answers from the past.
+pub type Replay<'a> = Asking<Remembering<'a>>;
+
+/// The next effect, which has no answer yet.
+#[derive(Debug)]
+pub struct Suspended(pub Effect);
+
+/// The host that knows only the past.
+#[derive(Debug)]
+pub struct Remembering<'a> {
+    past: std::vec::IntoIter<&'a Reply>,
+    /// What the role has come to believe so far.
+    pub standing: Standing,
+}
+
+impl<'a> Asking<Remembering<'a>> {
+    /// Replay a past from its beginning.
+    pub fn of(past: &'a Past) -> Replay<'a> {
+        Asking(Remembering {
+            past: past.replies().into_iter(),
+            standing: Standing::default(),
+        })
+    }
+}
+
+impl Host for Remembering<'_> {
+    type Fault = Suspended;
+
+    fn answer(&mut self, effect: impl FnOnce() -> Effect) -> Result<Reply, Suspended> {
+        match self.past.next() {
+            Some(reply) => Ok(reply.clone()),
+            None => Err(Suspended(effect())),
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        self.standing.hear(news);
+    }
+}
+
+/// Take a reply apart that can only be of one kind.
+macro_rules! expect {
+    ($reply:expr, $pattern:pat => $value:expr) => {
+        match $reply {
+            $pattern => Ok($value),
+            other => unreachable!("a protocol asked differently of the same past: {other:?}"),
+        }
+    };
+}
+
+impl<H: Host> Asking<H> {
+    fn changed(&mut self, effect: impl FnOnce() -> Effect) -> Result<Change, H::Fault> {
+        expect!(self.0.answer(effect)?, Reply::Changed(change) => change)
+    }
+
+    fn is(&mut self, effect: impl FnOnce() -> Effect) -> Result<bool, H::Fault> {
+        expect!(self.0.answer(effect)?, Reply::Is(is) => is)
+    }
+
+    fn done(&mut self, effect: impl FnOnce() -> Effect) -> Result<(), H::Fault> {
+        expect!(self.0.answer(effect)?, Reply::Done => ())
+    }
+
+    fn read<T>(
+        &mut self,
+        effect: impl FnOnce() -> Effect,
+        known: impl FnOnce(&Data) -> Read<T>,
+    ) -> Result<Read<T>, H::Fault> {
+        expect!(self.0.answer(effect)?, Reply::Holds(data) => match data {
+            None => Read::Absent,
+            Some(data) => known(&data),
+        })
+    }
+}
+
+impl<H: Host> Disk for Asking<H> {
+    type Handle = Handle;
+    type Fault = H::Fault;
+
+    fn open(&mut self, place: &Place, mode: Mode) -> Result<Open<Handle>, H::Fault> {
+        let effect = || Effect::Open(place.clone(), mode);
+        expect!(self.0.answer(effect)?, Reply::Opened(open) => open)
+    }
+
+    fn create(&mut self, place: &Place) -> Result<Create<Handle>, H::Fault> {
+        let effect = || Effect::Create(place.clone());
+        expect!(self.0.answer(effect)?, Reply::Created(create) => create)
+    }
+
+    fn lock(&mut self, handle: &Handle, mode: Mode) -> Result<bool, H::Fault> {
+        self.is(|| Effect::Lock(*handle, mode))
+    }
+
+    fn stands(&mut self, handle: &Handle, place: &Place) -> Result<bool, H::Fault> {
+        self.is(|| Effect::Stands(*handle, place.clone()))
+    }
+
+    fn close(&mut self, handle: Handle) -> Result<(), H::Fault> {
+        self.done(|| Effect::Close(handle))
+    }
+
+    fn exists(&mut self, place: &Place) -> Result<bool, H::Fault> {
+        self.is(|| Effect::Exists(place.clone()))
+    }
+
+    fn read_descriptor(&mut self, dir: &Dir) -> Result<Read<Descriptor>, H::Fault> {
+        self.read(|| Effect::ReadDescriptor(dir.clone()), Data::descriptor)
+    }
+
+    fn read_status(&mut self, dir: &Dir) -> Result<Read<Status>, H::Fault> {
+        self.read(|| Effect::ReadStatus(dir.clone()), Data::status)
+    }
+
+    fn read_history(&mut self, dir: &Dir) -> Result<History, H::Fault> {
+        let effect = || Effect::ReadHistory(dir.clone());
+        expect!(self.0.answer(effect)?, Reply::Holds(data) => {
+            data.map_or_else(History::default, |data| data.history())
+        })
+    }
+
+    fn read_control(&mut self, place: &Place) -> Result<Option<Control>, H::Fault> {
+        let effect = || Effect::ReadControl(place.clone());
+        expect!(self.0.answer(effect)?, Reply::Holds(data) => data.map(|data| data.control()))
+    }
+
+    fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, H::Fault> {
+        self.read(|| Effect::ReadPointer(key.clone()), Data::pointer)
+    }
+
+    fn write(&mut self, place: &Place, content: &Content) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Write(place.clone(), Data::from(content)))
+    }
+
+    fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Append(dir.clone(), lines.to_vec(), mend))
+    }
+
+    fn sync(&mut self, place: &Place) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Sync(place.clone()))
+    }
+
+    fn rename(&mut self, from: &Place, to: &Place) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Rename(from.clone(), to.clone()))
+    }
+
+    fn rename_new(&mut self, from: &Place, to: &Place) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::RenameNew(from.clone(), to.clone()))
+    }
+
+    fn link(&mut self, from: &Place, to: &Place) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Link(from.clone(), to.clone()))
+    }
+
+    fn unlink(&mut self, place: &Place) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Unlink(place.clone()))
+    }
+
+    fn mkdir(&mut self, dir: &Dir) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Mkdir(dir.clone()))
+    }
+
+    fn rmdir(&mut self, dir: &Dir) -> Result<Change, H::Fault> {
+        self.changed(|| Effect::Rmdir(dir.clone()))
+    }
+
+    fn list(&mut self, dir: &Dir) -> Result<Option<Vec<Name>>, H::Fault> {
+        let effect = || Effect::List(dir.clone());
+        expect!(self.0.answer(effect)?, Reply::Listed(names) => names)
+    }
+
+    fn give_way(&mut self, round: u32) -> Result<(), H::Fault> {
+        self.done(|| Effect::GiveWay(round))
+    }
+}
+
+impl<H: Host> Stage for Asking<H> {
+    fn tell(&mut self, news: News) {
+        self.0.hear(news);
+    }
+
+    fn spawn(&mut self, id: &JobId, tree: &Handle) -> Result<(), H::Fault> {
+        self.done(|| Effect::Spawn(id.clone(), *tree))
+    }
+
+    fn wake(&mut self, id: &JobId) -> Result<Wake, H::Fault> {
+        let effect = || Effect::Wake(id.clone());
+        expect!(self.0.answer(effect)?, Reply::Woke(why) => why)
+    }
+
+    fn end_trees(&mut self, id: &JobId) -> Result<(), H::Fault> {
+        self.done(|| Effect::EndTrees(id.clone()))
+    }
+}

@@ -1,0 +1,56 @@
+//! A client: place the request, then try the lock. Where nobody holds the job the client settles the request
+//! itself; where somebody does, that one looks again when it lets go (R6).
+
+use state_machine::control::Request;
+use state_machine::id::JobId;
+use state_machine::protocol::claim::{Claim, claim};
+use state_machine::protocol::hold::{Holder, TakeOver, take_over};
+use state_machine::protocol::request::{Asked, request};
+use state_machine::protocol::settle::{Settled, settle};
+
+use super::worker::leave;
+use super::{CREATED_AT_MS, Outcome, Part};
+use crate::stage::{News, Stage};
+
+/// Ask `asked` of the job.
+pub(super) fn ask<D: Stage>(
+    disk: &mut D,
+    part: &Part,
+    asked: Request,
+) -> Result<Outcome, D::Fault> {
+    let id = &part.job;
+    match request(disk, id, asked, &part.ticket)? {
+        Asked::Placed => disk.tell(News::Accepted(id.clone(), asked)),
+        Asked::Standing(standing) => disk.tell(News::Accepted(id.clone(), standing)),
+        Asked::Ended(_) | Asked::TooLate => return Ok(Outcome::NeedsNone),
+        Asked::Busy(_) | Asked::Crowded => return Ok(Outcome::Busy),
+        Asked::Gone => return Ok(Outcome::Gone),
+        Asked::Damaged(_) => return Ok(Outcome::Damaged),
+    }
+    let lock = match claim(disk, id)? {
+        Claim::Mine(lock) => lock,
+        Claim::Owned => return Ok(Outcome::LeftToHolder),
+        Claim::Gone => return Ok(Outcome::Gone),
+    };
+    disk.tell(News::Holds(id.clone()));
+    let mut holder = match take_over(disk, id, lock, CREATED_AT_MS, part.now_ms)? {
+        TakeOver::Holder(holder) => holder,
+        TakeOver::Damaged(_) => return Ok(Outcome::Damaged),
+    };
+    settle_without_leftovers(disk, &mut holder, id, part.now_ms)?;
+    leave(disk, holder, part.now_ms)?;
+    Ok(Outcome::Settled)
+}
+
+/// Settle what was asked; where that needs an empty tree, make it empty first (R11).
+pub(super) fn settle_without_leftovers<D: Stage>(
+    disk: &mut D,
+    holder: &mut Holder<D::Handle>,
+    id: &JobId,
+    now_ms: u64,
+) -> Result<(), D::Fault> {
+    while let Settled::LeftoversFirst(_) = settle(disk, holder, now_ms)? {
+        disk.end_trees(id)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The roles of the checked world, one small file each: an ordinary function over a disk that is built from the
+//! shipped protocols alone. What a role adds is only what its program would do with what they return.
+//!
+//! No effect is made here by hand, and no rule is checked here.
+
+mod client;
+mod collector;
+mod creator;
+mod reader;
+mod recoverer;
+mod starter;
+mod sweeper;
+mod worker;
+
+use state_machine::control::Request;
+use state_machine::id::{JobId, Key, Name, Ticket};
+use state_machine::job::State;
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind};
+
+use crate::mutant::Mutant;
+use crate::stage::Stage;
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Claims the job, runs its command, honours one request, records the end.
+    Worker,
+    /// Looks at the job.
+    Reader,
+    /// Forgets the job if it has ended, and deletes it.
+    Sweeper,
+    /// Asks something of the job, and settles it where nobody holds the job.
+    Client(Request),
+    /// Puts the job in order after whatever was killed.
+    Recoverer,
+    /// Makes a job that waits for a worker.
+    Creator,
+    /// Starts a job under a key and runs it, unless one is under way.
+    Starter,
+    /// Clears `staging/` and `trash/`.
+    Collector,
+    /// Does one of these in a way that is known to be wrong.
+    Wrong(Mutant),
+}
+
+/// A role with what its process is given.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What it does.
+    pub role: Role,
+    /// The job that it does it to.
+    pub job: JobId,
+    /// A word that no other process uses.
+    pub ticket: Ticket,
+    /// The time on its clock, in ms. Clocks of different processes need not agree.
+    pub now_ms: u64,
+}
+
+/// What a role came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The job was brought to this state.
+    Brought(State),
+    /// The job is in a state in which there is nothing to do.
+    NothingToDo(State),
+    /// Somebody else is responsible.
+    Held,
+    /// There is no such job.
+    Gone,
+    /// A record cannot be read.
+    Damaged,
+    /// A tree of an earlier attempt is in the way.
+    Leftovers,
+    /// The job is in this state, as far as a reader can tell.
+    Saw(State),
+    /// The job was deleted.
+    Swept,
+    /// The request was placed, and somebody else will honour it.
+    LeftToHolder,
+    /// The request was placed, and settled by the client itself.
+    Settled,
+    /// The request needs no answer: the same one stands, or it came too late.
+    NeedsNone,
+    /// Everything is in order.
+    Quiet,
+    /// A job was made.
+    Made,
+    /// The job under way was joined.
+    Joined,
+    /// Others were in the way all the time.
+    Busy,
+}
+
+/// When every job of the model is made, in ms.
+pub const CREATED_AT_MS: u64 = 1;
+
+impl Part {
+    /// Play the part.
+    pub fn play<D: Stage>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
+        match self.role {
+            Role::Worker => worker::work(disk, &self.job, self.now_ms),
+            Role::Reader => reader::read(disk, &self.job),
+            Role::Sweeper => sweeper::sweep(disk, &self.job, &self.ticket),
+            Role::Client(request) => client::ask(disk, self, request),
+            Role::Recoverer => recoverer::recover(disk, &self.job, self.now_ms),
+            Role::Creator => creator::queue(disk, &self.ticket, self.now_ms),
+            Role::Starter => starter::start_and_run(disk, &self.ticket, self.now_ms),
+            Role::Collector => collector::clear(disk, &self.ticket),
+            Role::Wrong(mutant) => mutant.play(disk, self),
+        }
+    }
+}
+
+impl Role {
+    /// Whether it only looks, so that what it says is judged (R3, R4).
+    pub fn is_reader(self) -> bool {
+        matches!(self, Role::Reader | Role::Wrong(Mutant::StatusThenProbe))
+    }
+
+    /// The word at the head of its lane.
+    pub fn word(self) -> String {
+        match self {
+            Role::Client(request) => format!("client ({request})"),
+            Role::Wrong(mutant) => format!("{mutant:?}"),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+}
+
+/// The id of the first job that is made.
+pub fn first_job() -> JobId {
+    JobId::new(CREATED_AT_MS, "j", 1)
+}
+
+/// The name under which starters start.
+pub fn name() -> Option<Name> {
+    Name::parse("web").ok()
+}
+
+/// The key of that name.
+pub fn key() -> Key {
+    Key::parse("web").expect("a word of three letters is a key")
+}
+
+/// What every job of the model is to do. It waits in a pool, so nobody who makes it has to run it.
+pub fn descriptor() -> Descriptor {
+    Descriptor {
+        id: first_job(),
+        kind: Kind::Command(Command {
+            argv: Vec::new(),
+            cwd: Bytes(Vec::new()),
+            env: Environment::default(),
+            umask: None,
+        }),
+        display_name: "j".into(),
+        name: None,
+        task: None,
+        project: None,
+        pool: Some("p".into()),
+        priority: 0,
+        after: Vec::new(),
+        timeout_ms: None,
+        retry: Default::default(),
+        pause: Default::default(),
+        grace_ms: 0,
+        output: Default::default(),
+        stdin: None,
+        success_codes: vec![0],
+        not_before_ms: None,
+        on_end: None,
+        total_bytes: None,
+        previous: None,
+        created_at_ms: CREATED_AT_MS,
+    }
+}

@@ -1,0 +1,94 @@
+//! The rules of the design as the model checks them, under their numbers. Each is judged where it can be broken:
+//! [`step`] when an effect is about to happen or has happened, [`rest`] when nobody moves any more. What is
+//! broken is written into the state, and a property for each rule says that it is not there.
+//!
+//! Liveness is checked as safety: that somebody can always move, and that a fresh process heals what is left.
+
+pub mod rest;
+mod sight;
+pub mod step;
+
+pub use sight::Sight;
+
+use stateright::Property;
+
+use crate::world::{State, World};
+
+/// A rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// One worker: whoever believes to hold a job has the lock that stands at its path, alone.
+    R1,
+    /// The holder writes.
+    R2,
+    /// No false death: a reader says interrupted only if that was true while it looked.
+    R3,
+    /// No false life: whatever else a reader says was true at some instant while it looked.
+    R4,
+    /// Readers never harm: whoever has only readers beside it is never told that somebody holds the job.
+    R5,
+    /// No request lost.
+    R6,
+    /// Legal histories, and terminal is final.
+    R7,
+    /// Whole or absent.
+    R8,
+    /// A sweep takes only the dead.
+    R9,
+    /// No resurrection.
+    R10,
+    /// No orphan beside a worker.
+    R11,
+    /// One start per key.
+    R12,
+    /// Heals alone.
+    R22,
+    /// A protocol hands every handle back.
+    Handles,
+    /// While somebody has something to do, somebody can move.
+    NotStuck,
+    /// No assertion of the checked code fails.
+    NoPanic,
+}
+
+/// A rule that was broken, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Broken {
+    /// The rule.
+    pub rule: Rule,
+    /// How, for people.
+    pub how: String,
+}
+
+impl Rule {
+    /// The rule was broken like this.
+    pub fn broken(self, how: impl Into<String>) -> Broken {
+        Broken {
+            rule: self,
+            how: how.into(),
+        }
+    }
+}
+
+/// The property of every rule.
+pub fn properties() -> Vec<Property<World>> {
+    let always = |name, kept: fn(&World, &State) -> bool| Property::always(name, kept);
+    vec![
+        always("R1 one worker", |_, s| s.keeps(Rule::R1)),
+        always("R2 the holder writes", |_, s| s.keeps(Rule::R2)),
+        always("R3 no false death", |_, s| s.keeps(Rule::R3)),
+        always("R4 no false life", |_, s| s.keeps(Rule::R4)),
+        always("R5 readers never harm", |_, s| s.keeps(Rule::R5)),
+        always("R6 no request lost", |_, s| s.keeps(Rule::R6)),
+        always("R7 legal histories", |_, s| s.keeps(Rule::R7)),
+        always("R8 whole or absent", |_, s| s.keeps(Rule::R8)),
+        always("R9 sweep takes only the dead", |_, s| s.keeps(Rule::R9)),
+        always("R10 no resurrection", |_, s| s.keeps(Rule::R10)),
+        always("R11 no orphan beside a worker", |_, s| s.keeps(Rule::R11)),
+        always("R12 one start per key", |_, s| s.keeps(Rule::R12)),
+        always("R22 heals alone", |_, s| s.keeps(Rule::R22)),
+        always("every handle is handed back", |_, s| s.keeps(Rule::Handles)),
+        always("not stuck", |_, s| s.keeps(Rule::NotStuck)),
+        always("no panic", |_, s| s.keeps(Rule::NoPanic)),
+    ]
+}

@@ -1,0 +1,140 @@
+//! The rules about what is left when nobody moves any more (R6), and about what one fresh process makes of it
+//! (R8, R22).
+
+use state_machine::control::Request;
+use state_machine::disk::{Dir, Name};
+use state_machine::id::{JobId, Ticket};
+use state_machine::job::State as JobState;
+
+use super::{Broken, Rule};
+use crate::alone::{Trees, play};
+use crate::filesystem::Filesystem;
+use crate::machine::Machine;
+use crate::role::{Outcome, Part, Role, first_job};
+use crate::world::{Patience, State, World};
+
+/// How many effects one fresh process may need for one job, or for one directory of litter.
+const EFFECTS: u32 = 120;
+
+/// What is broken in a state in which every process has ended or died.
+pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let nobody_died = state.crashes_left == world.crashes;
+    if nobody_died && world.patience == Patience::Fair {
+        // Whoever had the lock last has seen to it: nobody else has to come.
+        let files = &state.machine.files;
+        broken.extend(accepted(state).filter_map(|(id, request)| lost(files, id, request)));
+    }
+    if world.patience == Patience::Fair {
+        broken.extend(harmed(world, state));
+    }
+    broken.extend(heals(state));
+    broken
+}
+
+/// Whether the only process that is no reader was told that somebody holds the job (R5).
+fn harmed(world: &World, state: &State) -> Option<Broken> {
+    let mut others = world
+        .parts
+        .iter()
+        .zip(&state.processes)
+        .filter(|(part, _)| !part.role.is_reader());
+    let (_, only) = others.next()?;
+    let told = matches!(
+        only.outcome(),
+        Some(Outcome::Held | Outcome::LeftToHolder | Outcome::Leftovers)
+    );
+    (told && others.next().is_none())
+        .then(|| Rule::R5.broken("only readers were there, and it was told that the job is held"))
+}
+
+/// What one fresh process cannot mend, after everyone else has died.
+pub fn heals(state: &State) -> Vec<Broken> {
+    let mut machine = state.machine.clone();
+    for lane in (0u8..).take(state.processes.len()) {
+        machine.end_process(lane);
+    }
+    if let Err(too_long) = mend(&mut machine) {
+        return vec![too_long];
+    }
+    let files = &machine.files;
+    let jobs = files.jobs();
+    let mut broken: Vec<_> = jobs.iter().filter_map(|id| unrest(files, id)).collect();
+    broken.extend(litter(files));
+    broken.extend(accepted(state).filter_map(|(id, request)| lost(files, id, request)));
+    broken
+}
+
+/// The requests that were accepted.
+fn accepted(state: &State) -> impl Iterator<Item = (&JobId, Request)> {
+    state
+        .processes
+        .iter()
+        .filter_map(|process| process.standing.accepted.as_ref())
+        .map(|(id, request)| (id, *request))
+}
+
+/// How an accepted request was lost, if it was: it neither took effect nor was answered.
+fn lost(files: &Filesystem, id: &JobId, request: Request) -> Option<Broken> {
+    if !files.has_job(id) || files.recorded(id).is_terminal() {
+        return None;
+    }
+    if request == Request::Cancel {
+        let recorded = files.recorded(id);
+        return Some(Rule::R6.broken(format!("a cancel was accepted, and the job is {recorded}")));
+    }
+    let unread = files.asked_of(id, Name::Control).is_some();
+    unread.then(|| Rule::R6.broken(format!("a {request} was accepted, and lies unread")))
+}
+
+/// Let a fresh process recover every job and clear what lies about.
+fn mend(machine: &mut Machine) -> Result<(), Broken> {
+    let part = |role, job: JobId| Part {
+        role,
+        job,
+        ticket: Ticket::parse("mend").expect("a word of four letters is a ticket"),
+        now_ms: 100,
+    };
+    for id in machine.files.jobs() {
+        play(
+            machine,
+            &part(Role::Recoverer, id.clone()),
+            EFFECTS,
+            Trees::End,
+        )
+        .map_err(|_| Rule::R22.broken(format!("recovering {id} takes too long")))?;
+    }
+    play(
+        machine,
+        &part(Role::Collector, first_job()),
+        EFFECTS,
+        Trees::End,
+    )
+    .map_err(|_| Rule::R22.broken("collecting takes too long"))?;
+    Ok(())
+}
+
+/// What is not as it should be with a job that was recovered.
+fn unrest(files: &Filesystem, id: &JobId) -> Option<Broken> {
+    let recorded = files.recorded(id);
+    if recorded == JobState::Running {
+        return Some(Rule::R22.broken("a recovered job is recorded as running"));
+    }
+    let last = files
+        .history_of(id)
+        .and_then(|history| history.last_state());
+    if last.unwrap_or(JobState::Queued) != recorded {
+        let how = format!("the record says {recorded}, the history ends in {last:?}");
+        return Some(Rule::R7.broken(how));
+    }
+    let taken = files.asked_of(id, Name::Taken).is_some();
+    let waiting = files.asked_of(id, Name::Control).is_some() && !recorded.is_terminal();
+    (taken || waiting).then(|| Rule::R6.broken("a request is unanswered after recovery"))
+}
+
+fn litter(files: &Filesystem) -> Option<Broken> {
+    let left = [Dir::Staging, Dir::Trash]
+        .iter()
+        .any(|dir| !files.tickets(dir).is_empty());
+    left.then(|| Rule::R8.broken("something is left in staging or trash"))
+}

@@ -1,0 +1,178 @@
+//! The rules that one step can break: what an effect may do as things stand when it happens, and what must hold
+//! in every state.
+
+use state_machine::disk::{Change, Dir, Name, Place};
+use state_machine::id::JobId;
+use state_machine::job;
+
+use super::{Broken, Rule};
+use crate::effect::{Effect, Reply};
+use crate::filesystem::{Filesystem, Owner};
+use crate::process::Process;
+use crate::role::Outcome;
+use crate::world::State;
+
+/// What is broken by letting `effect` of `lane` happen to `before`, given what it came to.
+pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    // An effect that finds nothing to work on harms nobody.
+    if matches!(reply, Reply::Changed(change) if *change != Change::Done) {
+        return broken;
+    }
+    let files = &before.machine.files;
+    let me = Owner::Process(lane);
+    match effect {
+        Effect::Write(
+            Place::File(Dir::Job(id), Name::Status | Name::NewStatus | Name::Events),
+            _,
+        )
+        | Effect::Append(Dir::Job(id), ..)
+        | Effect::Rename(_, Place::File(Dir::Job(id), Name::Status))
+            if !files.holds(me, &Place::of_job(id, Name::Lock)) =>
+        {
+            broken.push(Rule::R2.broken(format!("{effect} without the lock")));
+        }
+        Effect::Rename(Place::Dir(Dir::Job(id)), _)
+        | Effect::RenameNew(Place::Dir(Dir::Job(id)), _) => {
+            broken.extend(why_not_dead(before, lane, id).map(|why| Rule::R9.broken(why)));
+        }
+        Effect::Unlink(Place::File(
+            Dir::Job(_),
+            Name::Descriptor | Name::Status | Name::Events | Name::Lock | Name::Tree,
+        ))
+        | Effect::Rmdir(Dir::Job(_)) => {
+            broken.push(Rule::R8.broken(format!("{effect} in a job that can be seen")));
+        }
+        Effect::Rename(Place::Dir(dir @ Dir::Staged(_)), Place::Dir(Dir::Trashed(_)))
+        | Effect::RenameNew(Place::Dir(dir @ Dir::Staged(_)), Place::Dir(Dir::Trashed(_)))
+            if files.lockers(&dir.at(Name::Lock)).any(|who| who != me) =>
+        {
+            broken.push(Rule::R8.broken(format!("{effect} while its maker is at work")));
+        }
+        Effect::Mkdir(Dir::Job(_)) => {
+            broken.push(Rule::R10.broken(format!("{effect} makes a job of nothing")));
+        }
+        Effect::Spawn(id, _) if !before.machine.trees_of(id).is_empty() => {
+            broken.push(Rule::R11.broken(format!("{effect} beside another")));
+        }
+        _ => {}
+    }
+    broken
+}
+
+/// Why the job may not be taken out of the listing now, if it may not (R9).
+fn why_not_dead(before: &State, lane: u8, id: &JobId) -> Option<String> {
+    let files = &before.machine.files;
+    let recorded = files.recorded(id);
+    if !recorded.is_terminal() {
+        return Some(format!("a job that is {recorded} is swept"));
+    }
+    let mut others = (0u8..).zip(&before.processes).filter(|&(at, _)| at != lane);
+    if others.any(|(_, process)| process.holds() == Some(id)) {
+        return Some("a job is swept while somebody holds it".into());
+    }
+    let mut lockers = files.lockers(&Place::of_job(id, Name::Lock));
+    if lockers.any(|who| who != Owner::Process(lane)) {
+        return Some("a job is swept while somebody has its lock".into());
+    }
+    let trees = before.machine.trees_of(id);
+    (!trees.is_empty()).then(|| "a job is swept while its tree lives".into())
+}
+
+/// What is broken in `after`, given what it came from.
+pub fn in_state(before: &State, after: &State) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let files = &after.machine.files;
+    let mut held: Vec<&JobId> = Vec::new();
+    for (lane, process) in (0u8..).zip(&after.processes) {
+        let Some(id) = process.holds() else { continue };
+        if !files.holds(Owner::Process(lane), &Place::of_job(id, Name::Lock)) {
+            broken.push(Rule::R1.broken("a holder has no lock, or one on a file that is gone"));
+        }
+        if held.contains(&id) {
+            broken.push(Rule::R1.broken("two hold one job"));
+        }
+        held.push(id);
+    }
+    if before.machine.files == after.machine.files {
+        return broken;
+    }
+    let mut names = Vec::new();
+    for id in files.jobs() {
+        let Some(descriptor) = files.descriptor_of(&id) else {
+            broken.push(Rule::R8.broken(format!("{id} has no descriptor")));
+            continue;
+        };
+        if !files.has(&Place::of_job(&id, Name::Lock)) {
+            broken.push(Rule::R8.broken(format!("{id} has no lock")));
+        }
+        if let Some(name) = &descriptor.name
+            && !files.recorded(&id).is_terminal()
+        {
+            if names.contains(&name) {
+                broken.push(Rule::R12.broken("two unfinished jobs bear one name"));
+            }
+            names.push(name);
+        }
+        broken.extend(history(files, &id).map(|how| Rule::R7.broken(how)));
+        broken.extend(end(&before.machine.files, files, &id).map(|how| Rule::R7.broken(how)));
+    }
+    broken
+}
+
+/// What is wrong with the job's history, if anything is.
+fn history(files: &Filesystem, id: &JobId) -> Option<String> {
+    let states: Vec<_> = files.history_of(id)?.states().collect();
+    let recorded = files.recorded(id);
+    let first_is_wrong = states
+        .first()
+        .is_some_and(|&first| first != job::State::Queued);
+    if first_is_wrong || states.windows(2).any(|two| !job::follows(two[0], two[1])) {
+        return Some(format!("the history is {states:?}"));
+    }
+    let last = *states.last()?;
+    job::path(last, recorded)
+        .is_none()
+        .then(|| format!("the history ends in {last}, the record says {recorded}"))
+}
+
+/// How an end was changed, if it was.
+fn end(before: &Filesystem, after: &Filesystem, id: &JobId) -> Option<String> {
+    let ended = before
+        .status_of(id)
+        .filter(|status| status.state.is_terminal())?;
+    let same = after.status_of(id).is_some_and(|now| {
+        (now.state, now.exit, now.ended_at_ms) == (ended.state, ended.exit, ended.ended_at_ms)
+    });
+    (!same).then(|| format!("a job that was {} is something else", ended.state))
+}
+
+/// What is broken by what a process came to: what a reader said must have been true while it looked (R3, R4).
+pub fn by_outcome(process: &Process, reader: bool) -> Option<Broken> {
+    let said = match process.outcome()? {
+        Outcome::Damaged => return Some(Rule::R8.broken("a record is damaged")),
+        Outcome::Saw(state) if reader => Some(state),
+        Outcome::Gone if reader => None,
+        _ => return None,
+    };
+    if process.truths & bit(said) != 0 {
+        return None;
+    }
+    let rule = if said == Some(job::State::Interrupted) {
+        Rule::R3
+    } else {
+        Rule::R4
+    };
+    let said = said.map_or("gone", job::State::word);
+    Some(rule.broken(format!(
+        "a reader says {said}, which was not true while it looked"
+    )))
+}
+
+/// The bit that stands for a true state, or for a job that is not there.
+pub fn bit(truth: Option<job::State>) -> u8 {
+    truth.map_or(1 << 7, |state| {
+        let at = job::State::ALL.iter().position(|&known| known == state);
+        1 << at.unwrap_or(7)
+    })
+}

@@ -1,0 +1,64 @@
+//! The configurations that fit into an ordinary test run, each to its end: every rule holds, everything was
+//! seen, and the space is exactly as big as written down.
+
+use outlive_model::{config, golden, trace};
+use stateright::{Checker, Expectation, Model};
+
+fn check(name: &str) {
+    let world = config::named(name).expect("there is such a configuration");
+    let checker = world.checker().threads(2).spawn_dfs().join();
+    let mut found = checker.discoveries();
+    for property in checker.model().properties() {
+        match (property.expectation, found.remove(property.name)) {
+            (Expectation::Always, Some(path)) => {
+                panic!("{}\n{}", property.name, trace::lanes(checker.model(), path));
+            }
+            (Expectation::Sometimes, None) => panic!("never seen: {}", property.name),
+            _ => {}
+        }
+    }
+    assert_eq!(Some(checker.unique_state_count()), golden::states(name));
+}
+
+macro_rules! hold {
+    ($($test:ident $name:literal)*) => {
+        $(#[test] fn $test() { check($name); })*
+
+        /// Nothing is left out.
+        #[test]
+        fn every_small_configuration_has_a_test() {
+            let tested = [$($name),*];
+            for world in config::all().iter().filter(|world| !world.large) {
+                assert!(tested.contains(&world.name), "{}", world.name);
+            }
+        }
+    };
+}
+
+hold! {
+    worker_reader "worker-reader"
+    worker_readers "worker-readers"
+    two_workers "two-workers"
+    worker_client "worker-client"
+    heals_everywhere "heals-everywhere"
+    abandoned "abandoned"
+    sweep "sweep"
+    sweep_request "sweep-request"
+    create_collect "create-collect"
+    two_creators "two-creators"
+    starters "starters"
+    pause_two_deaths "pause-two-deaths"
+    orphan_client "orphan-client"
+    resume "resume"
+    recover_two_deaths "recover-two-deaths"
+    sweep_of_the_living "sweep-of-the-living"
+    collector_client "collector-client"
+}
+
+/// A configuration of which no number is written down has never been run to its end.
+#[test]
+fn every_configuration_is_written_down() {
+    for world in config::all() {
+        assert!(golden::states(world.name).is_some(), "{}", world.name);
+    }
+}
