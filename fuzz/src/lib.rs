@@ -4,9 +4,18 @@
 //! A record that decodes must survive being written again: encoding gives one line, which decodes to the same
 //! value and encodes to the same bytes. Nothing may panic, whatever the bytes.
 
+use state_machine::config::Config;
 use state_machine::control::{Control, Request};
 use state_machine::disk::Pointer;
 use state_machine::record::{Descriptor, History, Line, Slot, Status};
+
+/// `config.toml`. Whatever is wrong with it is said in one line.
+pub fn config(bytes: &[u8]) {
+    match Config::decode(bytes) {
+        Ok(config) => assert!(config.retention.retention().keep == config.retention.keep),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
 
 /// `job.json`.
 pub fn descriptor(bytes: &[u8]) {

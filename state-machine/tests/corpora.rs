@@ -39,6 +39,11 @@ fn histories() {
 }
 
 #[test]
+fn configurations() {
+    replay("config", targets::config);
+}
+
+#[test]
 fn controls() {
     replay("control", targets::control);
 }

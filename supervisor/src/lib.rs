@@ -7,10 +7,11 @@
 //!
 //! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), `disk` (the trait on a file system), `process`
 //! (the tree of a command), `output` (its log), `watch` (notices of change), [`store`] (jobs), [`worker`] (the process
-//! that runs one), [`cli`] (one file per verb).
+//! that runs one), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
 
 mod clock;
 mod disk;
+mod doctor;
 mod error;
 mod output;
 mod process;

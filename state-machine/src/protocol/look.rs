@@ -97,9 +97,12 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
         Read::Absent => return Ok(Look::Gone),
     };
     let state = liveness::conclude(&descriptor, &status, held);
-    let expects_tree = status.attempt > 0 || status.leftovers.is_some();
-    let leftovers = (!held && expects_tree || state.is_terminal())
-        && probe(disk, &Place::of_job(&id, Name::Tree))? == Held::Yes;
+    // A worker that stays with an ended job knows that something is left, whoever closed the tree lock. Without one
+    // the lock is all there is to go by.
+    let watched = held && status.leftovers.is_some();
+    let expects_tree = !held && (status.attempt > 0 || status.leftovers.is_some());
+    let leftovers = watched && state.is_terminal()
+        || expects_tree && probe(disk, &Place::of_job(&id, Name::Tree))? == Held::Yes;
     Ok(Look::Job(Box::new(View {
         descriptor,
         status,

@@ -8,7 +8,7 @@ use super::arguments::{all, duration, find_jobs, jobs, json};
 use super::scope::Scope;
 use super::{Verb, exit, print};
 use crate::error::{Error, Result};
-use crate::store::{Job, Report, Store};
+use crate::store::{Job, Report, Stopped, Store};
 
 pub(super) const VERB: Verb = Verb {
     name: "stop",
@@ -87,13 +87,16 @@ fn unfinished(store: &Store, all: bool) -> Result<Vec<Job>> {
 }
 
 /// Ask all of them first, so that their graces run side by side; then wait for each.
-fn stop_all(jobs: &[Job], timeout: Option<Duration>) -> Vec<(&Job, Result<crate::store::Stopped>)> {
-    use state_machine::control::Request;
-    if jobs.len() > 1 {
-        for job in jobs {
-            // What goes wrong here goes wrong below again, and is said there.
-            let _ = job.place(Request::Cancel);
-        }
-    }
-    jobs.iter().map(|job| (job, job.stop(timeout))).collect()
+fn stop_all(jobs: &[Job], timeout: Option<Duration>) -> Vec<(&Job, Result<Stopped>)> {
+    let asked: Vec<Result<Option<Stopped>>> = jobs.iter().map(Job::begin_stop).collect();
+    jobs.iter()
+        .zip(asked)
+        .map(|(job, asked)| {
+            let stopped = asked.and_then(|ended| match ended {
+                Some(ended) => Ok(ended),
+                None => job.see_stop_through(timeout),
+            });
+            (job, stopped)
+        })
+        .collect()
 }

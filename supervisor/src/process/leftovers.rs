@@ -23,7 +23,7 @@ use super::tree::name_all;
 use crate::sys;
 
 /// The variable that holds the job's directory in the environment of every process of its tree.
-const DIRECTORY_VARIABLE: &str = "OUTLIVE_JOB_DIR";
+pub(super) const DIRECTORY_VARIABLE: &str = "OUTLIVE_JOB_DIR";
 
 /// How long [`end`] goes on after the grace is over before it names those that do not die.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
@@ -207,22 +207,22 @@ impl Quiet {
 }
 
 /// One look at all processes.
-struct Look {
+pub(super) struct Look {
     members: Vec<Process>,
     /// Whether one could not be examined, because it was ending or executing another program: it may
     /// have been the job's, and have left a child.
-    missed: bool,
+    pub(super) missed: bool,
 }
 
 /// What the processes of a job are known by.
-struct Marks {
+pub(super) struct Marks {
     variable: Vec<u8>,
     /// Device and inode of the tree file.
     tree: Option<(u64, u64)>,
 }
 
 impl Marks {
-    fn of(job: &Job<'_>) -> io::Result<Marks> {
+    pub(super) fn of(job: &Job<'_>) -> io::Result<Marks> {
         let tree = match job.tree {
             Some(fd) => {
                 let file = File::from(fd.try_clone_to_owned()?).metadata()?;
@@ -235,7 +235,7 @@ impl Marks {
     }
 
     /// Examines every process, and shows those of the job to `meet` the moment they are found.
-    fn look(&self, mut meet: impl FnMut(&Process)) -> Look {
+    pub(super) fn look(&self, mut meet: impl FnMut(&Process)) -> Look {
         let me = proc::own_pid();
         let mut look = Look {
             members: Vec::new(),
@@ -262,7 +262,7 @@ impl Marks {
     }
 
     /// Whether `pid` carries one of the marks; none when that cannot be told now.
-    fn are_on(&self, pid: Pid) -> Option<bool> {
+    pub(super) fn are_on(&self, pid: Pid) -> Option<bool> {
         match proc::has_in_environment(pid, &self.variable) {
             Some(true) => Some(true),
             _ if self.tree.is_some_and(|tree| holds_lock(pid, tree)) => Some(true),
@@ -272,7 +272,7 @@ impl Marks {
 
     /// A descriptor of exactly this process, if it still is one of the job's: opened first and asked
     /// after, so that it cannot name whoever has the number now (F38).
-    fn hold(&self, process: &Process) -> Option<OwnedFd> {
+    pub(super) fn hold(&self, process: &Process) -> Option<OwnedFd> {
         let pidfd = pidfd_open(process.pid, PidfdFlags::empty()).ok()?;
         let same = Process::read(process.pid).is_some_and(|now| now.is_same(process));
         (same && self.are_on(process.pid) == Some(true)).then_some(pidfd)

@@ -6,7 +6,9 @@
 
 mod leader;
 mod leftovers;
+mod marked;
 mod proc;
+mod signal;
 mod spawn;
 mod tree;
 
@@ -15,8 +17,10 @@ pub(crate) mod testing;
 
 pub(crate) use leader::Leader;
 pub(crate) use leftovers::{Job, count, end};
+pub(crate) use marked::{Marked, all_marked};
+pub(crate) use signal::{signal_everyone, signal_one};
 pub(crate) use spawn::{CannotStart, Command, Waiting, fork_command};
 pub(crate) use tree::{
     Frozen, become_subreaper, freeze, is_empty, is_empty_after_reaping, kill_round, name_all,
-    others, reap_adopted, signal_all, survivors, thaw,
+    others, reap_adopted, signal_at_once, survivors, thaw,
 };

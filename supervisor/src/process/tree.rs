@@ -28,6 +28,10 @@ const KILL_PASSES: usize = 256;
 /// How long [`freeze`] tries.
 const FREEZE_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long [`signal_at_once`] tries to stop the tree first. A tree that forks faster than that gets the signal as far
+/// as it is found.
+const AT_ONCE_LIMIT: Duration = Duration::from_millis(50);
+
 /// Passes of [`thaw`]: a program that stops itself again is left at that.
 const THAW_PASSES: usize = 8;
 
@@ -92,6 +96,18 @@ pub(crate) fn signal_all(signal: i32) -> io::Result<usize> {
         .iter()
         .filter(|process| send(process, signal) == Sent::Delivered)
         .count())
+}
+
+/// Sends `signal` once to every descendant at one instant: all are stopped, signalled, and let go, stopped before or
+/// not.
+///
+/// A process that forks while signals go round has a child that no list had: it would never hear of the signal, and its
+/// parent might wait for it. What a handler of the signal starts, to clean up say, is not hit by it.
+pub(crate) fn signal_at_once(leader: impl Into<Option<Pid>>, signal: i32) -> io::Result<usize> {
+    freeze_within(leader.into(), AT_ONCE_LIMIT)?;
+    let hit = signal_all(signal)?;
+    thaw()?;
+    Ok(hit)
 }
 
 /// Sends SIGKILL to every descendant, pass after pass until one finds nothing that was not hit
@@ -177,8 +193,11 @@ impl Frozen {
 /// Parents stop before their children, so that a shell does not see a child stop and take it for a
 /// suspended job.
 pub(crate) fn freeze(leader: impl Into<Option<Pid>>) -> io::Result<Frozen> {
-    let leader = leader.into();
-    let give_up = Instant::now() + FREEZE_LIMIT;
+    freeze_within(leader.into(), FREEZE_LIMIT)
+}
+
+fn freeze_within(leader: Option<Pid>, limit: Duration) -> io::Result<Frozen> {
+    let give_up = Instant::now() + limit;
     let mut known = Known::default();
     let mut pause = Duration::from_micros(50);
     let mut quiet = 0;

@@ -105,7 +105,7 @@ impl Job {
             return Ok(view);
         }
         match self.settle() {
-            Ok(()) => self.look(),
+            Ok(_) => self.look(),
             Err(_) => Ok(view),
         }
     }
@@ -220,21 +220,22 @@ impl Job {
     }
 
     /// Answer what was asked of the job, if nobody holds it, ending the processes that its dead worker left where
-    /// that comes first (R6, R11).
-    pub(crate) fn settle(&self) -> Result<()> {
+    /// that comes first (R6, R11). Says whether that took SIGKILL.
+    pub(crate) fn settle(&self) -> Result<bool> {
         let mut disk = self.store.disk();
         let mut recovered = recover_job(&mut disk, &self.id, clock::now_ms())?;
+        let mut forced = false;
         for _ in 0..TENDING {
             let mut holder = match recovered {
                 Recovered::LeftoversFirst(holder) => holder,
                 Recovered::Damaged => {
                     self.look()?;
-                    return Ok(());
+                    return Ok(forced);
                 }
-                Recovered::Quiet | Recovered::Held | Recovered::Gone => return Ok(()),
+                Recovered::Quiet | Recovered::Held | Recovered::Gone => return Ok(forced),
             };
             let descriptor = self.descriptor()?;
-            self.end_leftovers(&descriptor, &holder)?;
+            forced |= self.end_leftovers(&descriptor, &holder)?;
             let now_ms = clock::now_ms();
             recovered = match settle(&mut disk, &mut holder, now_ms)? {
                 Settled::LeftoversFirst(_) => Recovered::LeftoversFirst(holder),
@@ -314,7 +315,7 @@ impl Job {
             LetGo::Free => Ok(()),
             LetGo::LeftoversFirst(holder) => {
                 disk.close(holder.into_lock())?;
-                self.settle()
+                self.settle().map(|_| ())
             }
         }
     }
@@ -323,24 +324,35 @@ impl Job {
     ///
     /// # Errors
     ///
-    /// As [`Job::request`]; [`Error::TimedOut`] when it takes longer than `timeout`.
+    /// As [`Job::request`]; [`Error::TimedOut`] when it takes longer than `timeout`: the stop goes on all the same.
     pub fn stop(&self, timeout: Option<Duration>) -> Result<Stopped> {
-        match self.request(Request::Cancel) {
-            Ok(_) => {}
-            Err(Error::Ended { state, .. }) => {
-                return Ok(Stopped {
-                    state,
-                    forced: false,
-                    already: true,
-                });
-            }
-            Err(error) => return Err(error),
+        match self.begin_stop()? {
+            Some(stopped) => Ok(stopped),
+            None => self.see_stop_through(timeout),
         }
+    }
+
+    /// Ask the job to end, without waiting. Says how it ended if it has.
+    pub(crate) fn begin_stop(&self) -> Result<Option<Stopped>> {
+        match self.place(Request::Cancel) {
+            Ok(_) => Ok(None),
+            Err(Error::Ended { state, .. }) => Ok(Some(Stopped {
+                state,
+                forced: false,
+                already: true,
+            })),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Wait until nothing is left of a job that was asked to end.
+    pub(crate) fn see_stop_through(&self, timeout: Option<Duration>) -> Result<Stopped> {
+        let forced_by_us = self.settle()?;
         let view = self.wait_until(timeout, |view| view.state.is_terminal() && !view.leftovers)?;
         let stopping = view.status.stopping;
         Ok(Stopped {
             state: view.state,
-            forced: stopping.is_some_and(|stopping| stopping.forced),
+            forced: forced_by_us || stopping.is_some_and(|stopping| stopping.forced),
             already: false,
         })
     }

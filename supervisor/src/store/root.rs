@@ -119,7 +119,7 @@ fn check_file_system(root: &Path) -> Result<()> {
 }
 
 /// The name of a file system whose flock cannot be trusted, by the magic number of statfs(2).
-fn untrusted(magic: u32) -> Option<&'static str> {
+pub(crate) fn untrusted(magic: u32) -> Option<&'static str> {
     UNTRUSTED
         .iter()
         .find(|(known, _)| *known == magic)

@@ -378,10 +378,14 @@ impl<'a> Course<'a> {
         tree.stop = None;
         self.oversee(&mut tree, Until::Empty)?;
         tree.drain();
-        let dropped = self.dropped(&tree);
+        let (stop, dropped) = (tree.stop, self.dropped(&tree));
         self.finish(|status| {
             status.leftovers = None;
             status.dropped_bytes = dropped;
+            // What is recorded of the end stays; that its remains had to be stopped is new.
+            if let Some(stop) = &stop {
+                status.stopping = Some(stopping(stop));
+            }
         })
     }
 

@@ -109,10 +109,8 @@ impl Tree {
 
     /// Send a signal to every process once. A frozen tree is thawed after it, so that its handlers can run.
     pub(super) fn signal(&mut self, signal: i32) -> std::io::Result<()> {
-        process::signal_all(signal)?;
-        if self.frozen.take().is_some() {
-            process::thaw()?;
-        }
+        process::signal_at_once(self.leader_pid(), signal)?;
+        self.frozen = None;
         Ok(())
     }
 

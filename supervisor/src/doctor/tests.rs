@@ -1,0 +1,186 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::store::{Job, JobSpec};
+
+struct Room {
+    _dir: tempfile::TempDir,
+    store: Store,
+}
+
+impl Room {
+    fn new() -> Room {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("store")).unwrap();
+        Room { _dir: dir, store }
+    }
+
+    /// A job that was stopped before it ran.
+    fn ended(&self) -> Job {
+        let job = self.store.create(JobSpec::command(["true"])).unwrap();
+        job.stop(None).unwrap();
+        job
+    }
+
+    fn findings(&self) -> Vec<(Severity, String)> {
+        let findings = examine(&self.store).unwrap().findings;
+        findings
+            .into_iter()
+            .map(|finding| (finding.severity, finding.what))
+            .collect()
+    }
+
+    /// That there is exactly one finding, as bad as this, that says this.
+    fn says(&self, severity: Severity, part: &str) {
+        let findings = self.findings();
+        assert!(
+            matches!(&findings[..], [(is, what)] if *is == severity && what.contains(part)),
+            "{part}: {findings:?}"
+        );
+    }
+
+    fn fix(&self) {
+        let done = mend(&self.store, examine(&self.store).unwrap().findings);
+        assert_eq!(done.failed, []);
+    }
+}
+
+fn write(job: &Job, file: &str, text: &str) {
+    let path = job.dir().join(file);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn a_sound_store_has_nothing_to_say() {
+    let room = Room::new();
+    room.ended();
+    assert_eq!(room.findings(), []);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_a_problem_and_is_left() {
+    for file in ["job.json", "status.json"] {
+        let room = Room::new();
+        room.ended();
+        let job = room.ended();
+        write(&job, file, "\0\0\0");
+        room.says(Severity::Problem, file);
+        room.fix();
+        room.says(Severity::Problem, file);
+        assert_eq!(std::fs::read(job.dir().join(file)).unwrap(), b"\0\0\0");
+    }
+}
+
+#[test]
+fn a_job_under_a_wrong_name_is_a_problem() {
+    let room = Room::new();
+    let job = room.ended();
+    std::fs::rename(job.dir(), job.dir().with_file_name("1-other")).unwrap();
+    room.says(Severity::Problem, job.id().as_str());
+}
+
+#[test]
+fn an_impossible_history_is_a_problem() {
+    let room = Room::new();
+    let job = room.ended();
+    let events = job.dir().join("events.jsonl");
+    let line = "{\"at_ms\":9,\"event\":\"state\",\"state\":\"running\"}\n";
+    let text = std::fs::read_to_string(&events).unwrap();
+    write(&job, "events.jsonl", &format!("{text}{line}"));
+    let findings = room.findings();
+    assert!(
+        findings.contains(&(
+            Severity::Problem,
+            "its history goes from cancelled to running, which no job can".into()
+        )),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_history_without_the_end_is_mended() {
+    let room = Room::new();
+    let job = room.ended();
+    let text = std::fs::read_to_string(job.dir().join("events.jsonl")).unwrap();
+    let first = text.lines().next().unwrap();
+    write(&job, "events.jsonl", &format!("{first}\nrubbish\n{{\"at"));
+    let findings = room.findings();
+    assert!(findings.iter().all(|(is, _)| *is == Severity::Note) && findings.len() == 2);
+    room.fix();
+    // The rubbish stays, passed over.
+    room.says(Severity::Note, "cannot be read");
+}
+
+#[test]
+fn modes_are_mended_and_strange_files_are_named() {
+    let room = Room::new();
+    let job = room.ended();
+    let open = |path: &std::path::Path| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    open(&job.dir());
+    open(&job.dir().join("job.json"));
+    assert_eq!(room.findings().len(), 2);
+    room.fix();
+    assert_eq!(room.findings(), []);
+    write(&job, "notes", "x");
+    room.says(Severity::Note, "notes");
+}
+
+#[test]
+fn what_crashes_left_is_collected() {
+    let room = Room::new();
+    let root = room.store.root().to_owned();
+    std::fs::create_dir(root.join("staging/1-2-3")).unwrap();
+    std::fs::create_dir(root.join("trash/4-5-6")).unwrap();
+    std::fs::write(root.join("trash/4-5-6/log"), "x").unwrap();
+    assert_eq!(room.findings().len(), 2);
+    room.fix();
+    assert_eq!(room.findings(), []);
+    assert!(!root.join("staging/1-2-3").exists() && !root.join("trash/4-5-6").exists());
+}
+
+#[test]
+fn a_request_that_nobody_answered_is_answered() {
+    let room = Room::new();
+    let job = room.store.create(JobSpec::command(["true"])).unwrap();
+    write(&job, "control", "cancel\n");
+    let findings = room.findings();
+    assert!(
+        findings
+            .iter()
+            .any(|(_, what)| what.contains("not answered"))
+    );
+    room.fix();
+    assert_eq!(room.findings(), []);
+    assert_eq!(
+        job.look().unwrap().state,
+        state_machine::job::State::Cancelled
+    );
+}
+
+#[test]
+fn a_process_without_anybody_responsible_is_a_problem() {
+    let room = Room::new();
+    let job = room.ended();
+    let mut child = std::process::Command::new("sleep")
+        .arg("600")
+        .env("OUTLIVE_JOB_DIR", job.dir())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    // Just forked, it may still have the environment of this process.
+    let found = loop {
+        let findings = room.findings();
+        if !findings.is_empty() || std::time::Instant::now() > deadline {
+            break findings;
+        }
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        matches!(&found[..], [(Severity::Problem, what)] if what.contains("sleep")),
+        "{found:?}"
+    );
+}
