@@ -90,14 +90,14 @@ impl FsDisk {
     }
 
     fn open_at(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        retry(|| {
-            fs::openat(
-                CWD,
-                path,
-                flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-                FileMode::RUSR | FileMode::WUSR,
-            )
-        })
+        let private = FileMode::RUSR | FileMode::WUSR;
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let fd = retry(|| fs::openat(CWD, path, flags, private))?;
+        if flags.contains(OFlags::CREATE) {
+            // A host program's mask may have taken away what the owner needs.
+            fs::fchmod(&fd, private)?;
+        }
+        Ok(fd)
     }
 
     /// Read a whole small file; `None` where there is none, damaged where it is no plain file of a sane size.
@@ -361,11 +361,8 @@ impl Disk for FsDisk {
 
     fn mkdir(&mut self, dir: &Dir) -> Result<Change, DiskError> {
         let path = self.dir(dir);
-        changed(
-            "make the directory",
-            &path,
-            fs::mkdir(&path, FileMode::RWXU),
-        )
+        let made = fs::mkdir(&path, FileMode::RWXU).and_then(|()| fs::chmod(&path, FileMode::RWXU));
+        changed("make the directory", &path, made)
     }
 
     fn rmdir(&mut self, dir: &Dir) -> Result<Change, DiskError> {

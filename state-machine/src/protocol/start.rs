@@ -22,8 +22,8 @@ pub enum Started<H> {
     },
     /// A job that has not ended bears the key already.
     UnderWay(Box<View>),
-    /// A job bears the key, and whether it has ended cannot be read (R21).
-    Damaged(JobId, Damaged),
+    /// Whether a job bears the key cannot be read from this record (R21).
+    Damaged(Place, Damaged),
     /// Other starts were in the way all the time.
     Busy,
 }
@@ -55,14 +55,20 @@ fn start_locked<D: Disk>(
     durable: Durable,
 ) -> Result<Started<D::Handle>, D::Fault> {
     let mut count = 0;
-    // A pointer that cannot be read is not a record of anything: the key is treated as new, and no job is lost.
-    if let Read::Value(pointer) = disk.read_pointer(key)? {
+    let pointer = match disk.read_pointer(key)? {
+        Read::Value(pointer) => Some(pointer),
+        Read::Absent => None,
+        Read::Damaged(why) => return Ok(Started::Damaged(pointer_of(key), why)),
+    };
+    if let Some(pointer) = pointer {
         count = pointer.count;
         match look(disk, &pointer.job)? {
             Look::Job(view) if bears(&view.descriptor, descriptor) && !view.state.is_terminal() => {
                 return Ok(Started::UnderWay(view));
             }
-            Look::Damaged { why, .. } => return Ok(Started::Damaged(pointer.job, why)),
+            Look::Damaged { file, why } => {
+                return Ok(Started::Damaged(Place::of_job(&pointer.job, file), why));
+            }
             Look::Job(_) | Look::Gone => {}
         }
     }
@@ -89,12 +95,20 @@ pub fn start_numbered<D: Disk>(
     };
     let number = match disk.read_pointer(key)? {
         Read::Value(pointer) => pointer.count + 1,
-        Read::Absent | Read::Damaged(_) => 1,
+        Read::Absent => 1,
+        Read::Damaged(why) => {
+            disk.close(key_lock)?;
+            return Ok(Started::Damaged(pointer_of(key), why));
+        }
     };
     descriptor.name = name_of(number);
     let created = create(disk, descriptor, Some((key, number)), ticket, durable)?;
     disk.close(key_lock)?;
     made(created)
+}
+
+fn pointer_of(key: &Key) -> Place {
+    Dir::Keys.at(Name::Pointer(key.clone()))
 }
 
 fn made<H, F>(made: Made<H>) -> Result<Started<H>, F> {

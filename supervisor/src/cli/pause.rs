@@ -44,14 +44,15 @@ fn pause(job: &Job, timeout: Option<Duration>) -> Result<()> {
     if job.request(Request::Pause)? == Requested::Outranked {
         return Err(outranked());
     }
+    // What counts is that the request was honoured: somebody else may have resumed the job since.
     let view = job.wait_until(timeout, |view| {
-        view.state == State::Paused || view.state.is_terminal()
+        view.state == State::Paused || view.state.is_terminal() || job.is_answered()
     })?;
-    match view.state {
-        State::Paused => Ok(()),
-        state => Err(Error::Ended {
+    if view.state.is_terminal() {
+        return Err(Error::Ended {
             id: job.id().clone(),
-            state,
-        }),
+            state: view.state,
+        });
     }
+    Ok(())
 }

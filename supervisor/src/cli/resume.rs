@@ -65,9 +65,10 @@ fn resume(job: &Job) -> Result<()> {
             Err(error) => return Err(error),
         }
         let after = job.wait_until(None, |view| {
-            view.state != State::Paused || !view.held || view.status.stopping.is_some()
+            view.state != State::Paused || !view.held || job.is_answered()
         })?;
-        if after.state == State::Running && after.held {
+        // Honoured, even where somebody else has paused the job since.
+        if after.held && !after.state.is_terminal() && job.is_answered() {
             return Ok(());
         }
     }

@@ -110,6 +110,12 @@ impl Job {
         }
     }
 
+    /// Whether nothing that was asked of the job waits to be honoured. What cannot be looked at counts as answered: then
+    /// the record is all there is to go by.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.has_request().map_or(true, |waits| !waits)
+    }
+
     fn has_request(&self) -> Result<bool> {
         let mut disk = self.store.disk();
         Ok(disk.exists(&Place::of_job(&self.id, Name::Taken))?

@@ -39,6 +39,8 @@ pub(crate) use tail::Tail;
 
 /// However silent a watched directory is, it is looked at this often.
 const RELOOK: Duration = Duration::from_secs(5);
+/// The pool that is always there.
+const DEFAULT_POOL: &str = "default";
 /// How often a start is tried that others keep from happening.
 const START_ROUNDS: u32 = 20;
 
@@ -136,11 +138,13 @@ impl Store {
         self.disk.dir(&Dir::Job(id.clone()))
     }
 
-    /// Make a job and leave it to whoever starts it: it is queued until a worker is started with [`Job::start`].
+    /// Make a job and leave it to whoever starts it: it is queued, in the pool `default` where the spec names none, until
+    /// a worker is started with [`Job::start`].
     ///
     /// When this returns, the job survives a loss of power (R19). Where the spec has a name that an unfinished job
     /// of the same project bears, that job is returned and nothing is made (R12).
-    pub fn create(&self, spec: JobSpec) -> Result<Job> {
+    pub fn create(&self, mut spec: JobSpec) -> Result<Job> {
+        spec.pool.get_or_insert_with(|| DEFAULT_POOL.to_owned());
         match self.begin(spec)? {
             Begun::New(held) => {
                 self.acknowledge()?;
@@ -170,9 +174,9 @@ impl Store {
                     })));
                 }
                 Started::UnderWay(view) => return Ok(Begun::UnderWay(view)),
-                Started::Damaged(id, why) => {
+                Started::Damaged(place, why) => {
                     return Err(Error::Damaged {
-                        path: self.job_dir(&id),
+                        path: self.disk.path(&place),
                         why: why.0,
                     });
                 }

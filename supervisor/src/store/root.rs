@@ -170,7 +170,7 @@ fn initialize(root: &Path, file: &Path) -> Result<()> {
     for directory in DIRECTORIES {
         make_directory(&root.join(directory), false)?;
     }
-    let new = root.join(format!("format.{}", std::process::id()));
+    let new = root.join(format!("format.{}", super::ticket().as_str()));
     let written = std::fs::write(&new, format!("{FORMAT}\n"))
         .and_then(|()| std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)))
         .and_then(|()| std::fs::File::open(&new)?.sync_all())
@@ -185,10 +185,13 @@ fn make_directory(path: &Path, parents: bool) -> Result<()> {
         .mode(0o700)
         .create(path)
     {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(DiskError::new("make the directory", path, error).into())
+        Ok(()) => {
+            // Whatever the mask of this process took away.
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
+                .map_err(|error| DiskError::new("chmod", path, error).into())
         }
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(DiskError::new("make the directory", path, error).into()),
     }
 }
 

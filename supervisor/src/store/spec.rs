@@ -29,6 +29,8 @@ pub struct JobSpec {
     pub task: Option<String>,
     /// The project that the job belongs to.
     pub project: Option<PathBuf>,
+    /// The pool that is to admit the job; one without is for whoever makes it to start.
+    pub pool: Option<String>,
     /// How long an attempt may run.
     pub timeout: Option<Duration>,
     /// How failed attempts are tried again.
@@ -69,6 +71,7 @@ impl JobSpec {
             name: None,
             task: None,
             project: None,
+            pool: None,
             timeout: None,
             retry: Retry::default(),
             grace: Duration::from_millis(Descriptor::DEFAULT_GRACE_MS),
@@ -104,7 +107,7 @@ impl JobSpec {
             name: self.name,
             task: self.task,
             project: self.project.as_deref().map(path_bytes),
-            pool: None,
+            pool: self.pool,
             priority: 0,
             after: Vec::new(),
             timeout_ms: self.timeout.map(in_ms),

@@ -19,6 +19,7 @@ use super::wake::Wake;
 use crate::clock;
 use crate::process;
 use crate::store::{Held, Job};
+use crate::sys;
 
 /// What there is to do after a step of the course.
 enum Next {
@@ -51,6 +52,7 @@ impl<'a> Course<'a> {
     pub(super) fn new(job: &'a Job, held: Held) -> std::io::Result<Course<'a>> {
         let dir = job.dir();
         let wake = Wake::new(&dir)?;
+        see_that_files_can_be_opened()?;
         process::become_subreaper()?;
         Ok(Course {
             job,
@@ -125,6 +127,8 @@ impl<'a> Course<'a> {
             Err(refused) => return self.cannot_start(report, &refused),
         };
         report.say("started");
+        // From here on there may be nothing to do for days; what is not needed is given back.
+        sys::trim_heap();
         self.oversee(&mut tree, Until::CommandEnds)?;
         tree.drain();
         self.conclude(tree, report)
@@ -440,6 +444,16 @@ impl<'a> Course<'a> {
         }
         Ok(())
     }
+}
+
+/// A worker that may open nothing more could neither start its command nor record anything, and would try for ever.
+fn see_that_files_can_be_opened() -> std::io::Result<()> {
+    const NEEDED: usize = 12;
+    let null = std::fs::File::open("/dev/null")?;
+    (0..NEEDED)
+        .map(|_| null.try_clone())
+        .collect::<std::io::Result<Vec<_>>>()?;
+    Ok(())
 }
 
 /// A number nobody can guess, for the jitter.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::process::{chdir, setsid, umask};
@@ -15,6 +16,7 @@ use state_machine::id::JobId;
 use state_machine::protocol::look::View;
 
 use super::course::Course;
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::store::{Begun, Held, Job, JobSpec, Store};
 use crate::sys::{self, Forked};
@@ -107,11 +109,30 @@ pub fn serve(dir: &Path) -> Result<()> {
             state: view.state,
         });
     }
-    let held = job
-        .hold()?
-        .ok_or_else(|| Error::NotNow(format!("{id} has a worker already")))?;
+    let held =
+        hold_in_time(&job)?.ok_or_else(|| Error::NotNow(format!("{id} has a worker already")))?;
     launch(&job, held)?.started().map(|_| ())
 }
+
+/// Take the job. Of one that never ran somebody may hold a copy of the lock for a moment: a host with many threads that
+/// was just starting another program when it let go (F8).
+fn hold_in_time(job: &Job) -> Result<Option<Held>> {
+    let deadline = clock::since_boot() + HOLD_PATIENCE;
+    loop {
+        if let Some(held) = job.hold()? {
+            return Ok(Some(held));
+        }
+        let never_ran = job.look()?.status.attempt == 0;
+        if !never_ran || clock::since_boot() > deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(HOLD_PAUSE);
+    }
+}
+
+/// How long, and how often, a job that never ran is tried to be taken.
+const HOLD_PATIENCE: Duration = Duration::from_secs(2);
+const HOLD_PAUSE: Duration = Duration::from_millis(2);
 
 /// What a worker has said about its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,10 +224,7 @@ fn become_worker(job: &Job, held: Held, mut report: Report) -> ! {
     let _ = sys::set_title(format!("outlive worker {}", job.id()).as_ref());
     let set_up = detach().and_then(|()| Course::new(job, held));
     let code = match set_up {
-        Ok(course) => {
-            sys::trim_heap();
-            course.run(report)
-        }
+        Ok(course) => course.run(report),
         Err(error) => {
             report.close(&format!("no worker can be set up: {error}"));
             1
