@@ -110,7 +110,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code of the command line for this error (DESIGN, section 11).
+    /// The exit code of the command line for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) | Error::BadWord { .. } => 2,

@@ -138,8 +138,8 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Asks for `signal` to be queued to this process whenever a name appears in the directory or is
-/// renamed within it, until the descriptor is closed.
+/// Asks for `signal` to be queued to this process whenever a name appears in the directory, is
+/// renamed within it or goes, until the descriptor is closed.
 ///
 /// This is dnotify: it needs no inotify instance, of which a user has 128 by default (F52), so
 /// thousands of workers can each watch their own directory. The caller has blocked `signal` and
@@ -151,13 +151,14 @@ pub(crate) fn watch_directory(directory: BorrowedFd<'_>, signal: i32) -> io::Res
     // <linux/fcntl.h>: the same on every architecture, and in no binding.
     const F_SETSIG: libc::c_int = 10;
     const DN_CREATE: libc::c_ulong = 0x0000_0004;
+    const DN_DELETE: libc::c_ulong = 0x0000_0008;
     const DN_RENAME: libc::c_ulong = 0x0000_0010;
     const DN_MULTISHOT: libc::c_ulong = 0x8000_0000;
 
     let fd = directory.as_raw_fd();
     // SAFETY: the descriptor is open while borrowed; the argument is an integer.
     check(unsafe { libc::fcntl(fd, F_SETSIG, signal) }.into())?;
-    let events = DN_CREATE | DN_RENAME | DN_MULTISHOT;
+    let events = DN_CREATE | DN_DELETE | DN_RENAME | DN_MULTISHOT;
     // SAFETY: as above.
     match check(unsafe { libc::fcntl(fd, libc::F_NOTIFY, events) }.into()) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {

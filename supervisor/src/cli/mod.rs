@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-/// A verb: its declaration, and what it does. Its result is the exit code (DESIGN, section 11).
+/// A verb: its declaration, and what it does. Its result is the exit code.
 pub(crate) struct Verb {
     name: &'static str,
     aliases: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! A job as programs read it: the one JSON shape that every verb prints (DESIGN, section 11).
+//! A job as programs read it: the one JSON shape that every verb prints (docs/cli.md).
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

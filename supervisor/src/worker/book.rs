@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use state_machine::disk::{Disk, Name, Place};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{Holder, Recorded, note, record};
 use state_machine::record::{Status, What};
@@ -65,6 +66,12 @@ impl Book {
 
     pub(super) fn into_holder(self) -> Holder<LockFile> {
         self.holder
+    }
+
+    /// Whether the lock that we hold is still the one at its path (R1). What cannot be asked now counts as so.
+    pub(super) fn lock_stands(&mut self) -> bool {
+        let place = Place::of_job(self.holder.id(), Name::Lock);
+        self.disk.stands(self.holder.lock(), &place).unwrap_or(true)
     }
 
     /// Whether everything is written.

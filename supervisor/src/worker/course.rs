@@ -15,7 +15,7 @@ use super::hook;
 use super::launch::Report;
 use super::oversee::{Until, stopping};
 use super::tree::{Tree, Why};
-use super::wake::Wake;
+use super::wake::{Wake, Woken};
 use crate::clock;
 use crate::process;
 use crate::store::{Held, Job};
@@ -137,7 +137,7 @@ impl<'a> Course<'a> {
     /// Whether something was asked before the command was started that keeps it from being started.
     fn is_asked_away(&mut self) -> std::io::Result<bool> {
         let woken = self.wake.heard()?;
-        self.told_to_end |= woken.told_to_end;
+        self.note_waking(woken);
         if self.told_to_end {
             return Ok(true);
         }
@@ -369,7 +369,7 @@ impl<'a> Course<'a> {
             }
             let deadline = [Some(due), self.book.next_try(), self.empty_look()];
             let woken = self.wake.sleep(deadline.into_iter().flatten().min(), &[])?;
-            self.told_to_end |= woken.told_to_end;
+            self.note_waking(woken);
         }
     }
 
@@ -412,11 +412,17 @@ impl<'a> Course<'a> {
         );
         while written == Written::NotYet && !self.told_to_end {
             let woken = self.wake.sleep(self.book.next_try(), &[])?;
-            self.told_to_end |= woken.told_to_end;
+            self.note_waking(woken);
             written = self.book.try_if_due();
         }
         self.answer();
         Ok(())
+    }
+
+    /// Take in why the worker woke. A job whose directory or lock was removed could not be stopped by anybody any more,
+    /// and readers take it for one that lost its worker: then that is what happens.
+    pub(super) fn note_waking(&mut self, woken: Woken) {
+        self.told_to_end |= woken.told_to_end || woken.changed && !self.book.lock_stands();
     }
 
     pub(super) fn write(

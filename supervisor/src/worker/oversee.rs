@@ -57,11 +57,8 @@ impl Course<'_> {
             self.check_time(tree)?;
             self.advance(tree)?;
             self.honour(tree)?;
-            // What a full disk did not let us record is tried again. A job whose directory is gone could not be
-            // stopped by anybody any more, so it is ended.
-            if self.book.try_if_due() == Written::Gone && tree.stop.is_none() {
-                self.begin_stop(tree, Why::Shutdown)?;
-            }
+            // What a full disk did not let us record is tried again.
+            self.told_to_end |= self.book.try_if_due() == Written::Gone;
             self.carry(tree);
             self.sleep(tree)?;
         }
@@ -86,7 +83,7 @@ impl Course<'_> {
         let woken = self
             .wake
             .sleep(deadline.into_iter().flatten().min(), &sources)?;
-        self.told_to_end |= woken.told_to_end;
+        self.note_waking(woken);
         Ok(())
     }
 

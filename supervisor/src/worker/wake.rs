@@ -38,6 +38,8 @@ const HEARD: [Signal; 8] = [
 pub(super) struct Woken {
     /// It was told to end (SIGTERM).
     pub(super) told_to_end: bool,
+    /// Something was made, renamed or removed in the directory.
+    pub(super) changed: bool,
 }
 
 /// What a worker sleeps on.
@@ -52,7 +54,7 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// Hear signals, and of every file that is made or renamed in `dir`.
+    /// Hear signals, and of every file that is made, renamed or removed in `dir`.
     pub(super) fn new(dir: &Path) -> std::io::Result<Wake> {
         let mut mask = SigSet::empty();
         for signal in HEARD {
@@ -104,9 +106,13 @@ impl Wake {
 
     /// What has been heard so far, without sleeping.
     pub(super) fn heard(&mut self) -> std::io::Result<Woken> {
-        let mut woken = Woken::default();
+        let mut woken = Woken {
+            told_to_end: false,
+            changed: self.blind,
+        };
         while let Some(signal) = self.signals.read_signal()? {
             woken.told_to_end |= signal.ssi_signo == Signal::SIGTERM as u32;
+            woken.changed |= signal.ssi_signo == Signal::SIGIO as u32;
         }
         Ok(woken)
     }
