@@ -1,1 +1,35 @@
-//! tests
+//! What the end-to-end tests share: a [`Bench`] with a store of its own, ways to run the command line against it, an
+//! independent reader of what is on disk, a census of the processes that carry the bench's marker, and an audit of
+//! everything that is left at the end.
+//!
+//! The reader and the audit share no code with the product: they know the format as documented, and nothing else.
+//! Nothing here waits for a length of time; it waits for a condition, with a deadline.
+//!
+//! `OUTLIVE_TEST_ROUNDS` sets how often what is random is tried, `OUTLIVE_TEST_SEED` the moments that were chosen in an
+//! earlier run. Tests that need root say so where they are skipped.
+
+mod audit;
+mod bench;
+mod census;
+mod job;
+mod mounts;
+mod ran;
+mod rounds;
+mod until;
+
+pub use audit::{LEGAL, is_terminal};
+pub use bench::{Background, Bench, Bystander, MARKER};
+pub use census::{Process, state_of};
+pub use job::Job;
+pub use mounts::{Cover, TmpFs};
+pub use ran::Ran;
+pub use rounds::{Dice, rounds};
+pub use until::{DEADLINE, until, until_some};
+
+/// A bench for this test, with the binary that this package builds.
+#[macro_export]
+macro_rules! bench {
+    () => {
+        $crate::Bench::new(env!("CARGO_BIN_EXE_outlive-under-test"))
+    };
+}

@@ -1,0 +1,136 @@
+//! Which processes belong to a bench: those that carry its marker in their environment, and those that hold a file of
+//! its directory open (a worker wipes its environment, a job may have a clean one).
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process of a bench.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its command line, for messages.
+    pub title: String,
+    /// When it started, in ticks since boot: with the number, its identity.
+    start: u64,
+}
+
+/// The state letter of a process, as `/proc/PID/stat` has it. `None` when there is no such process.
+pub fn state_of(pid: i32) -> Option<char> {
+    fields(pid)?.first()?.chars().next()
+}
+
+/// The fields of `/proc/PID/stat` after the last `)`: a name may hold anything.
+fn fields(pid: i32) -> Option<Vec<String>> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
+    Some(rest.split_whitespace().map(str::to_owned).collect())
+}
+
+fn start_of(pid: i32) -> Option<u64> {
+    // Field 22 of the whole line is the 20th after the name.
+    fields(pid)?.get(19)?.parse().ok()
+}
+
+/// Every process that carries `marker` or has something below `dir` open, zombies left out.
+pub(crate) fn census(marker: &str, dir: &Path) -> Vec<Process> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("/proc is there").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        if pid == std::process::id() as i32 || !belongs(pid, marker, dir) {
+            continue;
+        }
+        let (Some(start), Some(state)) = (start_of(pid), state_of(pid)) else {
+            continue;
+        };
+        if state != 'Z' && state != 'X' {
+            found.push(Process {
+                pid,
+                title: title(pid),
+                start,
+            });
+        }
+    }
+    found
+}
+
+fn title(pid: i32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
+    text.trim_end().chars().take(200).collect()
+}
+
+fn belongs(pid: i32, marker: &str, dir: &Path) -> bool {
+    let holds = |bytes: &[u8], word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    holds(&environ, marker.as_bytes())
+        || holds(&environ, dir.as_os_str().as_bytes())
+        || opens_below(pid, dir)
+}
+
+fn opens_below(pid: i32, dir: &Path) -> bool {
+    fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .any(|target| target.starts_with(dir))
+}
+
+/// The processes that have `file` open.
+pub(crate) fn openers(file: &Path) -> Vec<i32> {
+    fs::read_dir("/proc")
+        .expect("/proc is there")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&pid| {
+            fs::read_dir(format!("/proc/{pid}/fd"))
+                .into_iter()
+                .flatten()
+                .flatten()
+                .any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == file))
+        })
+        .collect()
+}
+
+impl Process {
+    /// Send it a signal, if it is still the process that was found.
+    pub fn signal(&self, signal: Signal) {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return;
+        };
+        // The descriptor pins the process; what it pins is then compared with what was found.
+        if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
+            && start_of(self.pid) == Some(self.start)
+        {
+            // One that has ended meanwhile is as good as killed.
+            let _ = pidfd_send_signal(&pidfd, signal);
+        }
+    }
+
+    /// The process of this number, if there is one.
+    pub fn find(pid: i32) -> Option<Process> {
+        Some(Process {
+            pid,
+            title: title(pid),
+            start: start_of(pid)?,
+        })
+    }
+
+    /// Kill it.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Whether it is still there, and more than a zombie.
+    pub fn lives(&self) -> bool {
+        start_of(self.pid) == Some(self.start)
+            && !matches!(state_of(self.pid), None | Some('Z' | 'X'))
+    }
+}

@@ -1,0 +1,324 @@
+//! Pause and resume, and requests written by hand.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outlive::state_machine::retention::Retention;
+use outlive_tests::{Bench, Job, bench, rounds, state_of, until};
+
+/// Counts in a file, with a child that does the same in a session of its own.
+const COUNTERS: &str = "count() { i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i > $1.new; mv $1.new $1; sleep 0.005; done; }; \
+                        if [ -n \"$1\" ]; then count $1; exit; fi; setsid sh count inner & count outer";
+
+fn counting(bench: &Bench) -> Job<'_> {
+    std::fs::write(bench.file("count"), COUNTERS).unwrap();
+    let job = bench.start(["--", "sh", "count"]);
+    until("both count", || {
+        count(bench, "outer") > 1 && count(bench, "inner") > 1
+    });
+    job
+}
+
+fn count(bench: &Bench, name: &str) -> u32 {
+    let text = std::fs::read_to_string(bench.file(name)).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// The processes of the job's tree, the worker left out.
+fn tree(bench: &Bench) -> Vec<outlive_tests::Process> {
+    let mut tree = bench.census();
+    tree.retain(|process| !process.title.starts_with("outlive worker"));
+    tree
+}
+
+#[test]
+fn a_pause_stops_the_whole_tree_and_a_resume_lets_it_go_on() {
+    let bench = bench!();
+    let job = counting(&bench);
+    for _ in 0..3 {
+        bench.run(["pause", job.id()]).expect(0);
+        assert_eq!(job.recorded(), "paused");
+        let stopped = tree(&bench);
+        assert!(stopped.len() >= 2, "{stopped:?}");
+        for process in &stopped {
+            // D: it waits for a child of vfork(2) that was stopped before its exec.
+            let state = state_of(process.pid);
+            assert!(matches!(state, Some('T' | 'D')), "{state:?} {process:?}");
+        }
+        let before = (count(&bench, "outer"), count(&bench, "inner"));
+        bench.run(["pause", job.id()]).expect(0);
+        let shown = job.shown();
+        assert_eq!(shown["state"], "paused");
+        assert_eq!(shown["alive"], true);
+        assert_eq!((count(&bench, "outer"), count(&bench, "inner")), before);
+        bench.run(["resume", job.id()]).expect(0);
+        assert_eq!(job.recorded(), "running");
+        until("both count on", || {
+            count(&bench, "outer") > before.0 && count(&bench, "inner") > before.1
+        });
+        bench.run(["resume", job.id()]).expect(0);
+    }
+    job.stop(0);
+    bench.audit();
+}
+
+#[test]
+fn a_pause_that_ends_the_tree_is_run_again_by_a_resume() {
+    let bench = bench!();
+    let job = bench.sh_with(
+        &["--pause", "stop"],
+        "echo run >> runs; echo ready; exec sleep 600",
+    );
+    job.until_printed("ready");
+    bench.run(["pause", job.id()]).expect(0);
+    assert_eq!(job.recorded(), "paused");
+    until("worker and tree are gone", || bench.census().is_empty());
+    assert_eq!(job.state(), "paused");
+    bench.run(["resume", job.id()]).expect(0);
+    until("it has run twice", || {
+        std::fs::read_to_string(bench.file("runs")).unwrap() == "run\nrun\n"
+    });
+    assert_eq!(job.recorded(), "running");
+    job.stop(0);
+    job.expect_states(&["queued", "running", "paused", "running", "cancelled"]);
+    bench.audit();
+}
+
+#[test]
+fn a_queued_job_can_be_paused_and_resumed() {
+    let bench = bench!();
+    let job = bench.queue(&["sh", "-c", "exit 3"]);
+    bench.run(["pause", job.id()]).expect(0);
+    assert_eq!(job.state(), "paused");
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 3);
+    bench.audit();
+}
+
+#[test]
+fn a_frozen_job_whose_worker_is_lost_can_be_run_again() {
+    let bench = bench!();
+    let job = bench.sh("echo run >> runs; exec sleep 600");
+    until("it runs", || bench.file("runs").exists());
+    bench.run(["pause", job.id()]).expect(0);
+    job.kill_worker();
+    let state = job.state();
+    assert!(
+        matches!(state.as_str(), "paused" | "interrupted"),
+        "{state}"
+    );
+    assert_eq!(job.shown()["alive"], false);
+    bench.run(["resume", job.id()]).expect(0);
+    until("it has run twice", || {
+        std::fs::read_to_string(bench.file("runs")).unwrap() == "run\nrun\n"
+    });
+    assert_eq!(tree(&bench).len(), 1, "never two beside each other");
+    job.stop(0);
+    bench.audit();
+}
+
+#[test]
+fn a_pause_followed_at_once_by_a_cancel_ends_cancelled() {
+    let bench = bench!();
+    bench.run(["list"]).expect(0);
+    let over = AtomicBool::new(false);
+    let store = bench.store();
+    std::thread::scope(|scope| {
+        let _over = SetOnDrop(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                bench.run(["list", "--json"]).expect(0);
+            }
+        });
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let newest = Retention {
+                    keep: Some(20),
+                    older_than_ms: None,
+                };
+                store.sweep(newest, |_| true).unwrap();
+                store.collect().unwrap();
+                std::thread::yield_now();
+            }
+        });
+        for round in 0..rounds(100) {
+            let how = if round % 2 == 0 { "freeze" } else { "stop" };
+            let options = ["--grace", "1s", "--pause", how];
+            let job = bench.sh_with(&options, "sleep 600 & sleep 600");
+            let pause = bench.background(bench.verb(["pause", job.id()]));
+            if round % 3 == 0 {
+                until("the pause has begun", || {
+                    job.file("control").exists()
+                        || job.recorded() == "paused"
+                        || !job.states().is_empty()
+                });
+            }
+            let stopped = bench.run(["stop", job.id()]);
+            assert!(matches!(stopped.code(), 0 | 1), "{stopped:?}");
+            assert_eq!(job.recorded(), "cancelled");
+            // Whatever the pause came to, it came to an end.
+            let paused = pause.end();
+            assert!(matches!(paused.code(), 0 | 3 | 6), "{paused:?}");
+            assert_eq!(job.recorded(), "cancelled");
+        }
+    });
+    bench.audit();
+}
+
+/// Says that it is over also when something panics.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What `echo WORD > control` does.
+fn by_hand(job: &Job, word: &str) {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(job.file("control"));
+    file.unwrap().write_all(word.as_bytes()).unwrap();
+}
+
+#[test]
+fn requests_by_hand_are_honoured() {
+    let bench = bench!();
+    let job = bench.sh("echo ready; exec sleep 600");
+    job.until_printed("ready");
+    by_hand(&job, "pause\n");
+    job.until_recorded("paused");
+    until("it is frozen", || state_of(job.pid()) == Some('T'));
+    by_hand(&job, "resume\n");
+    job.until_recorded("running");
+    until("it is thawed", || state_of(job.pid()) == Some('S'));
+    by_hand(&job, "  pause");
+    job.until_recorded("paused");
+    by_hand(&job, "cancel\n");
+    job.until_recorded("cancelled");
+    bench.audit();
+}
+
+#[test]
+fn a_request_by_hand_to_a_running_job_needs_no_other_process() {
+    let bench = bench!();
+    for word in ["cancel\n", "cancel", "stop\n", " cancel \r\n"] {
+        let job = bench.sh("exec sleep 600");
+        by_hand(&job, word);
+        job.until_recorded("cancelled");
+    }
+    bench.audit();
+}
+
+#[test]
+fn a_file_that_is_filled_later_is_read_then() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(job.file("control"))
+        .unwrap();
+    // Another request makes the worker look while the file is empty.
+    job.worker().unwrap();
+    file.write_all(b"can").unwrap();
+    file.write_all(b"cel\n").unwrap();
+    drop(file);
+    // Where the first half was read it was no request; then a second hand is heard all the same.
+    let honoured = || job.recorded() == "cancelled";
+    until("it is honoured or said to be nothing", || {
+        honoured() || !job.file("control").exists()
+    });
+    if !honoured() {
+        by_hand(&job, "cancel\n");
+    }
+    job.until_recorded("cancelled");
+    bench.audit();
+}
+
+#[test]
+fn an_empty_file_does_not_block_what_comes_later() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    by_hand(&job, "");
+    job.stop(0);
+    let job = bench.sh("exec sleep 600");
+    by_hand(&job, "");
+    bench.run(["pause", job.id()]).expect(0);
+    by_hand(&job, "");
+    until("the empty file is thrown away", || {
+        !job.file("control").exists()
+    });
+    by_hand(&job, "cancel\n");
+    job.until_recorded("cancelled");
+    bench.audit();
+}
+
+#[test]
+fn what_is_no_request_is_said_to_be_none_and_harms_nothing() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    for (number, garbage) in [
+        "explode\n",
+        "\u{0}\u{0}",
+        "cancel me gently\n",
+        &"x".repeat(100_000),
+    ]
+    .iter()
+    .enumerate()
+    {
+        by_hand(&job, garbage);
+        until("it is taken away", || !job.file("control").exists());
+        until("the history says so", || {
+            job.events()
+                .iter()
+                .filter(|event| event["event"] == "status")
+                .count()
+                == number + 1
+        });
+        assert_eq!(job.recorded(), "running");
+    }
+    by_hand(&job, "cancel\n");
+    job.until_recorded("cancelled");
+    bench.audit();
+}
+
+#[test]
+fn a_control_that_is_no_plain_file_harms_nothing() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    std::os::unix::fs::symlink("/etc/passwd", job.file("control")).unwrap();
+    bench.run(["list"]).expect(0);
+    job.stop(0);
+    assert!(std::path::Path::new("/etc/passwd").exists());
+    bench.audit();
+}
+
+#[test]
+fn a_request_by_hand_to_a_job_that_nobody_holds_is_answered_at_the_next_look() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    job.kill_worker();
+    by_hand(&job, "cancel\n");
+    assert_eq!(job.state(), "cancelled");
+    bench.audit();
+}
+
+#[test]
+fn a_control_that_is_a_directory_does_not_keep_a_job_from_being_stopped() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    std::fs::create_dir(job.file("control")).unwrap();
+    let ran = bench.run(["stop", "--timeout", "10s", job.id()]);
+    assert_eq!(job.recorded(), "cancelled", "{ran:?}");
+    for name in ["control", "control.taken"] {
+        // Whatever it is now, it is nothing that the audit wants to see.
+        let _ = std::fs::remove_dir(job.file(name));
+    }
+    bench.audit();
+}
