@@ -39,7 +39,7 @@ pub enum Unresolved {
         query: String,
     },
     /// Several match, and not exactly one of them is still going.
-    #[error("'{query}' could be any of {}", list(matches))]
+    #[error("'{query}' could be any of {}; name one by its id", list(matches))]
     Ambiguous {
         /// The query.
         query: String,
@@ -121,7 +121,10 @@ mod tests {
         assert_eq!(resolve("1", &jobs).unwrap().as_str(), "11-b");
         jobs[1].ended = true;
         let error = resolve("web", &jobs).unwrap_err();
-        assert_eq!(error.to_string(), "'web' could be any of 10-a, 11-b");
+        assert_eq!(
+            error.to_string(),
+            "'web' could be any of 10-a, 11-b; name one by its id"
+        );
     }
 
     #[test]

@@ -16,10 +16,9 @@ use state_machine::disk::{Dir, Name, Place};
 use state_machine::id::{JobId, Ticket};
 use state_machine::job::{State, follows, path};
 use state_machine::protocol::look::{Look, View, look};
-use state_machine::protocol::recover::recover_job;
 use state_machine::protocol::request::{Asked, request};
 use state_machine::record::{History, Status};
-use steps::{End, Step, chosen, jobs, recover, take};
+use steps::{End, Step, chosen, jobs, recover, recover_one, take};
 
 /// What is true of every job, as a fresh reader sees it.
 type Truth = BTreeMap<JobId, View>;
@@ -226,7 +225,7 @@ fn with_every_death_of_the_holder(image: &Image, id: &JobId, asked: Request, now
         for k in 0.. {
             let mut disk = Fake::on(placed.image().clone());
             disk.fail_at(k, how);
-            let recovered = recover_job(&mut disk, id, now_ms).map(drop);
+            let recovered = recover_one(&mut disk, id, now_ms);
             if disk.is_armed() {
                 break;
             }

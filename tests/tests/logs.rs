@@ -232,7 +232,7 @@ fn a_log_that_is_truncated_is_followed_on_from_its_start() {
 fn rotation_is_followed_without_a_gap() {
     let bench = bench!();
     let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"line $i\"; [ $((i % 20)) -ne 0 ] || sleep 0.002; done";
-    let job = bench.sh_with(&["--log-max", "40K", "--log-keep", "9"], script);
+    let job = bench.sh_with(&["--log-max", "64K", "--log-keep", "15"], script);
     let followed = bench
         .background(bench.verb(["log", "-f", job.id()]))
         .end()

@@ -6,7 +6,7 @@ use state_machine::id::JobId;
 use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::hold::{Holder, TakeOver, take_over};
 use state_machine::protocol::request::{Asked, request};
-use state_machine::protocol::settle::{Settled, settle};
+use state_machine::protocol::settle::{Searched, Settled, settle};
 
 use super::worker::leave;
 use super::{CREATED_AT_MS, Outcome, Part};
@@ -49,8 +49,10 @@ pub(super) fn settle_without_leftovers<D: Stage>(
     id: &JobId,
     now_ms: u64,
 ) -> Result<(), D::Fault> {
-    while let Settled::LeftoversFirst(_) = settle(disk, holder, now_ms)? {
+    let mut searched = Searched::No;
+    while let Settled::LeftoversFirst(_) = settle(disk, holder, searched, now_ms)? {
         disk.end_trees(id)?;
+        searched = Searched::Yes;
     }
     Ok(())
 }

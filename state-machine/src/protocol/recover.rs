@@ -6,7 +6,7 @@ use crate::id::{JobId, Ticket};
 use crate::protocol::claim::{Claim, claim};
 use crate::protocol::forget::{make_final, purge};
 use crate::protocol::hold::{TakeOver, take_over};
-use crate::protocol::settle::{LetGo, Settled, let_go, settle};
+use crate::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
 
 /// What recovering a job came to.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub fn recover_job<D: Disk>(
         TakeOver::Holder(holder) => holder,
         TakeOver::Damaged(_) => return Ok(Recovered::Damaged),
     };
-    if let Settled::LeftoversFirst(_) = settle(disk, &mut holder, now_ms)? {
+    if let Settled::LeftoversFirst(_) = settle(disk, &mut holder, Searched::No, now_ms)? {
         return Ok(Recovered::LeftoversFirst(holder));
     }
     Ok(match let_go(disk, holder, created_at_ms, now_ms)? {

@@ -128,8 +128,24 @@ pub fn take<D: Disk>(disk: &mut D, id: &JobId) -> Result<Took, D::Fault> {
 /// The effect of what was taken is recorded: it can go. A request that came meanwhile is another file and
 /// stays (R6).
 pub fn answered<D: Disk>(disk: &mut D, id: &JobId) -> Result<(), D::Fault> {
-    disk.unlink(&Place::of_job(id, Name::Taken))?;
+    let taken = Place::of_job(id, Name::Taken);
+    if disk.unlink(&taken)? == Change::NotEmpty {
+        // Somebody made a directory of that name. It goes to the trash, or it would be taken for a request for ever.
+        for nth in 0..PLACEMENTS {
+            let trashed = Dir::Trashed(trash_ticket(id).nth(nth));
+            if disk.rename_new(&taken, &Place::Dir(trashed))? != Change::Exists {
+                break;
+            }
+        }
+    }
     Ok(())
+}
+
+/// A ticket of the job's own, cut so that a number still fits behind it.
+fn trash_ticket(id: &JobId) -> Ticket {
+    let word: String = id.as_str().chars().take(40).collect();
+    // What can be an id can be a ticket: both are one entry of a directory.
+    Ticket::parse(&word).unwrap_or_else(|_| unreachable!("an id is a ticket"))
 }
 
 /// Throw away a control file that has stayed empty, so that the next request makes a new one, which is noticed.

@@ -12,6 +12,16 @@ use crate::record::What;
 /// How often a job that is let go is looked at again: each time, somebody asked just then.
 const LOOKS: u32 = 4;
 
+/// Whether the processes of a job that nobody works on have been looked for and ended. The tree lock alone does not
+/// tell: a daemon closes every descriptor and is found by its environment (R11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched {
+    /// They have, under the job's lock.
+    Yes,
+    /// They have not.
+    No,
+}
+
 /// What settling came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -19,15 +29,17 @@ pub enum Settled {
     Nothing,
     /// This was asked, and what the record says now is its answer.
     Answered(Request),
-    /// This was asked, and processes of the tree must be ended before it can be honoured (R11). It stays taken.
+    /// This was asked, and processes of the tree must be looked for and ended before it can be honoured (R11). It stays
+    /// taken.
     LeftoversFirst(Request),
 }
 
-/// Honour what was asked of a job that we hold and nobody works on. Pause and cancel need no worker; a cancel is
-/// recorded only when the tree is free, as is a resume.
+/// Honour what was asked of a job that we hold and nobody works on. None of it needs a worker, and all of it an empty
+/// tree: a job that has ever run is settled only after its processes were searched for.
 pub fn settle<D: Disk>(
     disk: &mut D,
     holder: &mut Holder<D::Handle>,
+    searched: Searched,
     now_ms: u64,
 ) -> Result<Settled, D::Fault> {
     let id = holder.id().clone();
@@ -42,13 +54,11 @@ pub fn settle<D: Disk>(
         }
     };
     let state = holder.status().state;
-    // A stop of an ended job ends what its command left behind; the record stays as it is.
-    let needs_free_tree = match asked {
-        Request::Cancel => true,
-        Request::Resume => state.is_resumable(),
-        Request::Pause => false,
-    };
-    if needs_free_tree && !tree_is_free(disk, &id)? {
+    // A stop of an ended job ends what its command left behind; the record stays as it is. Nothing else is asked of
+    // its processes.
+    let concerns_tree = asked == Request::Cancel || !state.is_terminal();
+    let may_have_tree = holder.status().attempt > 0 && searched == Searched::No;
+    if concerns_tree && (may_have_tree || !tree_is_free(disk, &id)?) {
         return Ok(Settled::LeftoversFirst(asked));
     }
     if let Some(next) = answer(state, asked) {
@@ -121,7 +131,7 @@ pub fn let_go<D: Disk>(
             // Whoever has it now looks again when it lets go.
             Claim::Owned | Claim::Gone => return Ok(LetGo::Free),
         };
-        match settle(disk, &mut holder, now_ms)? {
+        match settle(disk, &mut holder, Searched::No, now_ms)? {
             Settled::LeftoversFirst(_) => return Ok(LetGo::LeftoversFirst(holder)),
             Settled::Answered(_) | Settled::Nothing => {}
         }

@@ -9,9 +9,9 @@ use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::forget::{Forgotten, forget, make_final, purge};
 use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over};
-use state_machine::protocol::recover::{collect, recover_job};
+use state_machine::protocol::recover::{Recovered, collect, recover_job};
 use state_machine::protocol::request::request;
-use state_machine::protocol::settle::{let_go, settle};
+use state_machine::protocol::settle::{LetGo, Searched, let_go, settle};
 use state_machine::protocol::start::{Started, start, start_numbered};
 use state_machine::record::{Command, Descriptor, Environment, Kind, Output, PauseMode, What};
 use state_machine::retry::Retry;
@@ -143,14 +143,14 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
         Step::Ask(nth, asked) => {
             if let Some(id) = chosen(disk, nth) {
                 request(disk, &id, asked, ticket)?;
-                recover_job(disk, &id, now_ms)?;
+                recover_one(disk, &id, now_ms)?;
             }
         }
         Step::Hand(nth, word) => {
             if let Some(id) = chosen(disk, nth) {
                 let control = Place::of_job(&id, Name::Control);
                 disk.image_mut().put(&control, word.as_bytes());
-                recover_job(disk, &id, now_ms)?;
+                recover_one(disk, &id, now_ms)?;
             }
         }
         Step::Forget(nth) => {
@@ -203,7 +203,7 @@ fn work(
     made_ms: u64,
     now_ms: u64,
 ) -> Result<(), Fault> {
-    settle(disk, &mut holder, now_ms)?;
+    settle(disk, &mut holder, Searched::Yes, now_ms)?;
     if matches!(holder.status().state, State::Queued | State::Interrupted) {
         go_to(disk, &mut holder, State::Running, &[], now_ms)?;
         match end {
@@ -246,10 +246,23 @@ fn go_to(
     Ok(())
 }
 
+/// Put one job in order. No process of any job lives here, so whoever searches for them finds none.
+pub(crate) fn recover_one(disk: &mut Fake, id: &JobId, now_ms: u64) -> Result<(), Fault> {
+    let mut recovered = recover_job(disk, id, now_ms)?;
+    while let Recovered::LeftoversFirst(mut holder) = recovered {
+        settle(disk, &mut holder, Searched::Yes, now_ms)?;
+        recovered = match let_go(disk, holder, now_ms, now_ms)? {
+            LetGo::Free => Recovered::Quiet,
+            LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder),
+        };
+    }
+    Ok(())
+}
+
 /// Put the store in order, as a supervisor does when it starts.
 pub(crate) fn recover(disk: &mut Fake, now_ms: u64, ticket: &Ticket) -> Result<(), Fault> {
     for id in jobs(disk) {
-        recover_job(disk, &id, now_ms)?;
+        recover_one(disk, &id, now_ms)?;
     }
     collect(disk, ticket)?;
     Ok(())

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use state_machine::units;
 
+use super::scope::Scope;
 use crate::error::Result;
 use crate::store::{Job, Store};
 
@@ -59,14 +60,22 @@ pub(super) fn jobs() -> Arg {
 pub(super) fn find_job(store: &Store, matches: &ArgMatches) -> Result<Job> {
     // Clap has seen to it that there is one.
     let query = matches.get_one::<String>("job").map_or("", String::as_str);
-    store.resolve(query)
+    resolve(store, query)
+}
+
+/// Inside a project, its own jobs are meant first.
+fn resolve(store: &Store, query: &str) -> Result<Job> {
+    match Scope::here(false) {
+        Scope::All => store.resolve(query),
+        here @ Scope::Project(_) => store.resolve_first(query, |view| here.holds(view)),
+    }
 }
 
 /// The jobs that the arguments name, each once.
 pub(super) fn find_jobs(store: &Store, matches: &ArgMatches) -> Result<Vec<Job>> {
     let mut jobs: Vec<Job> = Vec::new();
     for query in matches.get_many::<String>("job").unwrap_or_default() {
-        let job = store.resolve(query)?;
+        let job = resolve(store, query)?;
         if !jobs.iter().any(|known| known.id() == job.id()) {
             jobs.push(job);
         }

@@ -1,8 +1,8 @@
 //! Handing a job that was just made to a worker: what every verb that starts one does before it tells anybody.
 
-use super::{code, exit};
+use super::exit;
 use crate::error::Result;
-use crate::store::{Held, Job, Store};
+use crate::store::{Held, Job, Store, exit_code};
 use crate::worker::{Launched, Start, launch};
 
 /// A job that was made, that survives a loss of power, and that a worker has.
@@ -21,7 +21,11 @@ pub(super) fn hand_over(store: &Store, held: Held) -> Result<HandedOver> {
     let mut launched = launch(&job, held)?;
     // The worker gets on while the creation is made to survive a loss of power; nobody is told of it before both.
     store.acknowledge()?;
-    let start = launched.started()?;
+    let start = launched.started().inspect_err(|error| {
+        // Whoever is told that it failed must not find a job that waits to be resumed. Where not even that can be
+        // recorded, the job reads interrupted, which is as true.
+        let _ = job.fail_to_start(&error.to_string());
+    })?;
     Ok(HandedOver {
         job,
         launched,
@@ -35,5 +39,5 @@ pub(super) fn say_why_not(job: &Job) -> Result<u8> {
     if let Some(message) = &view.status.message {
         exit::say(message);
     }
-    Ok(code::of(&view))
+    Ok(exit_code(view.state, &view.status))
 }

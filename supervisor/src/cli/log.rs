@@ -174,6 +174,14 @@ fn tell(name: &str, notice: Notice) -> String {
 }
 
 fn lost(job: &Job, name: &str, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::StorageFull {
+        // Reading takes no space.
+        return Error::Disk(DiskError::new(
+            "write to",
+            Path::new("standard output"),
+            error,
+        ));
+    }
     let path: &Path = &job.dir().join(name);
     Error::Disk(DiskError::new("read", path, error))
 }

@@ -3,7 +3,6 @@
 
 mod arguments;
 mod clean;
-mod code;
 mod completions;
 mod doctor;
 mod events;

@@ -52,14 +52,14 @@ fn is_unsafe(c: char) -> bool {
 pub(super) fn condition(view: &View) -> String {
     let status = &view.status;
     let mut words = match view.state {
-        State::Running if status.stopping.is_some() => "stopping".to_owned(),
+        State::Running if view.held && status.stopping.is_some() => "stopping".to_owned(),
         State::Running if status.next_attempt_at_ms.is_some() => {
             format!("running (waits for attempt {})", status.attempt)
         }
-        State::Done | State::Failed => ended(view),
+        State::Done | State::Failed => return ended(view),
         state => state.to_string(),
     };
-    if view.state == State::Paused && status.stopping.is_some() {
+    if view.state == State::Paused && view.held && status.stopping.is_some() {
         words = "stopping".into();
     }
     if view.leftovers {
@@ -76,9 +76,19 @@ fn ended(view: &View) -> String {
         (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),
         (_, None) => view.state.to_string(),
     };
-    match ran(view) {
-        Some(time) => format!("{how} ({})", short(time)),
-        None => how,
+    // The code alone misleads where the submitter has said what counts as success.
+    let how = match (view.state, view.status.exit) {
+        (State::Done, Some(Exit::Code(0))) => how,
+        (State::Done, _) => format!("done, {how}"),
+        (_, Some(Exit::Code(0))) if view.status.failure.is_none() => format!("failed, {how}"),
+        _ => how,
+    };
+    let left = view.leftovers.then(|| "processes left".to_owned());
+    let details: Vec<String> = ran(view).map(short).into_iter().chain(left).collect();
+    if details.is_empty() {
+        how
+    } else {
+        format!("{how} ({})", details.join(", "))
     }
 }
 

@@ -1,11 +1,14 @@
 //! `outlive resume`: let a paused or interrupted job go on.
 
+use std::time::Duration;
+
 use clap::{ArgMatches, Command};
 use state_machine::control::Request;
 use state_machine::job::State;
 
 use super::arguments::{find_jobs, jobs};
 use super::{Verb, exit};
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::store::{Job, Requested, Store};
 use crate::worker::{Start, launch};
@@ -17,8 +20,9 @@ pub(super) const VERB: Verb = Verb {
     run,
 };
 
-/// How often a job that changes hands under us is looked at again.
-const ROUNDS: u32 = 16;
+/// How long a job that changes hands under us is looked at again, and how often.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(5);
 
 fn declare(verb: Command) -> Command {
     verb.about("Let paused jobs go on, and run interrupted ones again")
@@ -39,7 +43,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 
 /// A job that somebody holds is asked to go on; one that nobody holds is run again by us.
 fn resume(job: &Job) -> Result<()> {
-    for _ in 0..ROUNDS {
+    let deadline = clock::since_boot() + PATIENCE;
+    while clock::since_boot() < deadline {
         let view = job.tend()?;
         let ended = Error::Ended {
             id: job.id().clone(),
@@ -55,6 +60,8 @@ fn resume(job: &Job) -> Result<()> {
             if run_again(job)? {
                 return Ok(());
             }
+            // Somebody else was faster, and is about to run it.
+            std::thread::sleep(PAUSE);
             continue;
         }
         match job.request(Request::Resume) {
@@ -79,7 +86,7 @@ fn resume(job: &Job) -> Result<()> {
 fn run_again(job: &Job) -> Result<bool> {
     // What was asked of it before comes first: a cancel that nobody completed is completed, not run over (R6).
     job.settle()?;
-    let Some(held) = job.hold()? else {
+    let Some(held) = job.hold_to_run()? else {
         return Ok(false);
     };
     let state = held.holder.status().state;

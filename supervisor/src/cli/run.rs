@@ -8,9 +8,9 @@ use state_machine::protocol::look::View;
 
 use super::arguments::{flag, json, option};
 use super::hand_over::{hand_over, say_why_not};
-use super::{Verb, code, exit, print, spec};
+use super::{Verb, exit, print, spec};
 use crate::error::Error;
-use crate::store::{Begun, Held, Job, Store};
+use crate::store::{Begun, Held, Job, Store, exit_code};
 use crate::worker::{Launched, Start};
 
 pub(super) const VERB: Verb = Verb {
@@ -115,8 +115,13 @@ fn stay(job: &Job, launched: Option<Launched>, matches: &ArgMatches) -> anyhow::
     } else if !matches.get_flag("wait") {
         return Ok(0);
     }
-    if let Some(mut launched) = launched {
-        launched.ended();
+    let ended = launched.and_then(|mut launched| launched.ended());
+    match (job.wait(None), ended) {
+        // Forgotten by a sweep the moment that it had ended: its worker has told us how.
+        (Err(Error::Gone(_)), Some(code)) => Ok(code),
+        (waited, _) => {
+            let view = waited?;
+            Ok(exit_code(view.state, &view.status))
+        }
     }
-    Ok(code::of(&job.wait(None)?))
 }

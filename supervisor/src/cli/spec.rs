@@ -20,6 +20,9 @@ use crate::error::{DiskError, Error, Result};
 use crate::output;
 use crate::store::JobSpec;
 
+/// The smallest limit of a log, in bytes: below it, rotating would be all that is done.
+const SMALLEST_LOG: u64 = 64 << 10;
+
 /// The arguments, the command itself last.
 pub(super) fn arguments() -> Vec<Arg> {
     vec![
@@ -122,6 +125,11 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
     }
     let log_max = matches.get_one::<u64>("log-max").copied();
     spec.output.max_bytes = log_max.or(defaults.log_max);
+    if spec.output.max_bytes.is_some_and(|max| max < SMALLEST_LOG) {
+        return Err(Error::Usage(format!(
+            "a log of less than {SMALLEST_LOG} bytes cannot be kept; give --log-max at least 64K"
+        )));
+    }
     let log_keep = matches.get_one::<u32>("log-keep").copied();
     spec.output.keep = log_keep.or(defaults.log_keep);
     spec.output.split = matches.get_flag("split-output");

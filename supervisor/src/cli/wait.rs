@@ -7,9 +7,9 @@ use state_machine::job::State;
 use state_machine::protocol::look::View;
 
 use super::arguments::{duration, find_jobs, flag, jobs, json};
-use super::{Verb, code, exit, print};
+use super::{Verb, exit, print};
 use crate::error::Result;
-use crate::store::{Job, Report, Store};
+use crate::store::{Job, Report, Store, exit_code};
 use crate::{clock, error::Error};
 
 pub(super) const VERB: Verb = Verb {
@@ -51,7 +51,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             view.descriptor.id
         ));
     }
-    let codes = ended.iter().map(code::of);
+    let codes = ended.iter().map(|view| exit_code(view.state, &view.status));
     Ok(codes.into_iter().find(|code| *code != 0).unwrap_or(0))
 }
 

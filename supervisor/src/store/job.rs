@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use state_machine::control::Request;
+use state_machine::control::{Control, Request};
 use state_machine::disk::{Dir, Disk, Name, Place, Read};
 use state_machine::id::JobId;
 use state_machine::job::State;
-use state_machine::protocol::claim::{Claim, claim};
-use state_machine::protocol::hold::{Holder, TakeOver, take_over};
+use state_machine::protocol::claim::{Claim, claim, tree_is_free};
+use state_machine::protocol::create::Durable;
+use state_machine::protocol::hold::{Holder, TakeOver, record, take_over};
 use state_machine::protocol::look::{Look, View, look};
 use state_machine::protocol::recover::{Recovered, recover_job};
 use state_machine::protocol::request::{Asked, discard, request};
-use state_machine::protocol::settle::{LetGo, Settled, let_go, settle};
-use state_machine::record::{Descriptor, History, Line};
+use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
+use state_machine::record::{Descriptor, Failure, History, Line};
 
 use super::{Held, Report, Search, Store, end_leftovers, ticket};
 use crate::clock;
@@ -234,16 +235,21 @@ impl Job {
         for _ in 0..TENDING {
             let mut holder = match recovered {
                 Recovered::LeftoversFirst(holder) => holder,
+                // What is damaged is said by whoever tries to take the job or to look at it.
                 Recovered::Damaged => {
-                    self.look()?;
+                    self.hold()?;
                     return Ok(forced);
                 }
-                Recovered::Quiet | Recovered::Held | Recovered::Gone => return Ok(forced),
+                Recovered::Gone => {
+                    self.see_that_it_can_be_held()?;
+                    return Ok(forced);
+                }
+                Recovered::Quiet | Recovered::Held => return Ok(forced),
             };
             let descriptor = self.descriptor()?;
             forced |= self.end_leftovers(&descriptor, &holder)?;
             let now_ms = clock::now_ms();
-            recovered = match settle(&mut disk, &mut holder, now_ms)? {
+            recovered = match settle(&mut disk, &mut holder, Searched::Yes, now_ms)? {
                 Settled::LeftoversFirst(_) => Recovered::LeftoversFirst(holder),
                 _ => match let_go(&mut disk, holder, descriptor.created_at_ms, now_ms)? {
                     LetGo::Free => Recovered::Quiet,
@@ -264,13 +270,83 @@ impl Job {
         holder: &Holder<LockFile>,
     ) -> Result<bool> {
         let grace = Duration::from_millis(descriptor.grace_ms);
-        let begun = holder.status().stopping.map(|stopping| {
-            Duration::from_millis(clock::now_ms().saturating_sub(stopping.since_ms))
+        // A stop that its worker did not live to complete has used up some of the grace already.
+        let begun = holder
+            .status()
+            .stopping
+            .filter(|_| self.is_being_cancelled());
+        let used = begun.map_or(0, |stopping| {
+            clock::now_ms().saturating_sub(stopping.since_ms)
         });
-        let grace = grace.saturating_sub(begun.unwrap_or_default());
-        end_leftovers(&self.dir(), Search::Descriptors, grace).map_err(|error| {
+        let grace = grace.saturating_sub(Duration::from_millis(used));
+        let search = if tree_is_free(&mut self.store.disk(), &self.id)? {
+            Search::Environments
+        } else {
+            Search::Descriptors
+        };
+        end_leftovers(&self.dir(), search, grace).map_err(|error| {
             Error::Worker(format!("processes of {} cannot be ended: {error}", self.id))
         })
+    }
+
+    fn is_being_cancelled(&self) -> bool {
+        let taken = Place::of_job(&self.id, Name::Taken);
+        let taken = self.store.disk().read_control(&taken);
+        matches!(taken, Ok(Some(Control::Asked(Request::Cancel))))
+    }
+
+    /// A job without its lock file can be held by nobody, ever: whoever waits for that must be told.
+    fn see_that_it_can_be_held(&self) -> Result<()> {
+        let mut disk = self.store.disk();
+        let stands = disk.exists(&Place::Dir(Dir::Job(self.id.clone())))?;
+        if stands && !disk.exists(&Place::of_job(&self.id, Name::Lock))? {
+            return Err(Error::Damaged {
+                path: self.dir().join("lock"),
+                why:
+                    "it is missing, so nobody can take the job; an empty file of that name mends it"
+                        .into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Take the job to run it, after ending what an earlier attempt left (R11): a worker that did it would be deaf
+    /// meanwhile. `None` when somebody holds it.
+    pub(crate) fn hold_to_run(&self) -> Result<Option<Held>> {
+        let held = self.hold()?;
+        if let Some(held) = &held
+            && held.holder.status().attempt > 0
+            && !held.holder.status().state.is_terminal()
+        {
+            self.end_leftovers(&held.descriptor, &held.holder)?;
+        }
+        Ok(held)
+    }
+
+    /// Record that a job whose worker could not be made has failed, so that it does not stand as one to be resumed.
+    pub(crate) fn fail_to_start(&self, why: &str) -> Result<()> {
+        let Some(mut held) = self.hold()? else {
+            return Ok(());
+        };
+        let mut disk = self.store.disk();
+        if held.holder.status().state == State::Queued && held.holder.status().attempt == 0 {
+            let mut status = held.holder.status().clone();
+            status.state = State::Running;
+            status.updated_at_ms = clock::now_ms();
+            record(
+                &mut disk,
+                &mut held.holder,
+                status.clone(),
+                &[],
+                Durable::No,
+            )?;
+            status.state = State::Failed;
+            status.failure = Some(Failure::Start);
+            status.message = Some(why.to_owned());
+            status.ended_at_ms = Some(clock::now_ms());
+            record(&mut disk, &mut held.holder, status, &[], Durable::Yes)?;
+        }
+        self.let_go(held)
     }
 
     pub(crate) fn descriptor(&self) -> Result<Descriptor> {
@@ -400,10 +476,20 @@ impl Job {
         }
         // The watch stands before the look, so that no change falls between the two.
         let mut watch = self.watch();
+        let mut last = None;
         loop {
             let view = self.tend()?;
             if reached(&view) {
                 return Ok(view);
+            }
+            // What we do to look can itself be a notice; where nothing changes, it must not become a spin.
+            let now = (view.status.clone(), view.held);
+            if last.as_ref() == Some(&now) {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_SPIN);
+            } else {
+                pause = FIRST_PAUSE;
+                last = Some(now);
             }
             let left = deadline.map(|deadline| deadline.saturating_sub(clock::since_boot()));
             if left == Some(Duration::ZERO) {
@@ -428,5 +514,7 @@ const BUSY_LOOK: Duration = Duration::from_millis(200);
 /// The pauses between the looks at a job before it is worth a watch: they double, 6 ms in all.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause after a notice of nothing.
+const LONGEST_SPIN: Duration = Duration::from_millis(250);
 /// How long a request waits for an earlier one of the same strength to be honoured.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 //! What is true about a job is decided by the protocols of the pure crate; this room carries their answers to
 //! callers and lends them a disk, a clock and tickets.
 
+mod exit_code;
 mod job;
 mod leftovers;
 mod report;
@@ -24,11 +25,13 @@ use state_machine::protocol::start::{Started, start, start_numbered};
 use state_machine::record::{Bytes, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
 
+use self::root::Absent;
 use crate::clock;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::{DiskError, Error, Result};
 use crate::watch::{Interest, Watch};
 
+pub use exit_code::exit_code;
 pub use job::{Job, Requested, Stopped};
 pub(crate) use leftovers::{Search, end_leftovers};
 pub use report::{Report, ReportedProgress};
@@ -83,7 +86,16 @@ impl Store {
     /// [`Error::Refused`] when another user owns it, others may write to it, its file system's locks cannot be
     /// trusted, or it is no store or one of another format.
     pub fn open(root: impl AsRef<Path>) -> Result<Store> {
-        let root = root::prepare(root.as_ref())?;
+        Store::at(root.as_ref(), Absent::Make)
+    }
+
+    /// Open a store that is there already.
+    pub(crate) fn open_existing(root: &Path) -> Result<Store> {
+        Store::at(root, Absent::Refuse)
+    }
+
+    fn at(root: &Path, absent: Absent) -> Result<Store> {
+        let root = root::prepare(root, absent)?;
         Ok(Store {
             disk: FsDisk::new(root),
         })
@@ -327,6 +339,11 @@ impl Store {
     ///
     /// [`Error::Unresolved`] when none or several match.
     pub fn resolve(&self, query: &str) -> Result<Job> {
+        self.resolve_first(query, |_| false)
+    }
+
+    /// As [`Store::resolve`], where the jobs that are `near` are meant before any other.
+    pub(crate) fn resolve_first(&self, query: &str, near: impl Fn(&View) -> bool) -> Result<Job> {
         // An exact id needs no listing, whatever the number of jobs.
         if let Ok(id) = JobId::parse(query)
             && self.disk().exists(&Place::Dir(Dir::Job(id.clone())))?
@@ -334,6 +351,17 @@ impl Store {
             return Ok(self.job(&id));
         }
         let listing = self.list()?;
+        let around: Vec<Candidate> = listing
+            .jobs
+            .iter()
+            .filter(|view| near(view))
+            .map(candidate)
+            .collect();
+        match resolve(query, &around) {
+            Err(Unresolved::Unknown { .. }) => {}
+            Ok(id) => return Ok(self.job(&id)),
+            Err(ambiguous) => return Err(ambiguous.into()),
+        }
         let candidates: Vec<Candidate> = listing.jobs.iter().map(candidate).collect();
         match resolve(query, &candidates) {
             Ok(id) => Ok(self.job(&id)),

@@ -49,12 +49,21 @@ pub(super) fn default_root() -> Result<PathBuf> {
         .ok_or(Error::NoRoot)
 }
 
-/// See that `root` may be used as a store, and make it one if there is nothing yet. Returns its absolute path.
-pub(super) fn prepare(root: &Path) -> Result<PathBuf> {
+/// What is done about a store that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absent {
+    /// It is made.
+    Make,
+    /// It is an error.
+    Refuse,
+}
+
+/// See that `root` may be used as a store, and make it one if that is wanted. Returns its absolute path.
+pub(super) fn prepare(root: &Path, absent: Absent) -> Result<PathBuf> {
     let root = std::path::absolute(root).map_err(|error| DiskError::new("find", root, error))?;
     let metadata = match std::fs::metadata(&root) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && absent == Absent::Make => {
             make_directory(&root, true)?;
             std::fs::metadata(&root).map_err(|error| DiskError::new("stat", &root, error))?
         }
@@ -62,8 +71,19 @@ pub(super) fn prepare(root: &Path) -> Result<PathBuf> {
     };
     check_owner(&root, &metadata)?;
     check_file_system(&root)?;
-    check_format(&root)?;
+    check_format(&root, absent)?;
+    close_to_others(&root, &metadata)?;
     Ok(root)
+}
+
+/// A store that others could only look into is ours to close. Only once it is known to be a store: nothing is changed
+/// about a directory that is refused.
+fn close_to_others(root: &Path, metadata: &std::fs::Metadata) -> Result<()> {
+    if metadata.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    std::fs::set_permissions(root, std::fs::Permissions::from_mode(0o700))
+        .map_err(|error| DiskError::new("chmod", root, error).into())
 }
 
 fn refused(root: &Path, why: impl Into<String>) -> Error {
@@ -96,11 +116,6 @@ fn check_owner(root: &Path, metadata: &std::fs::Metadata) -> Result<()> {
             ),
         ));
     }
-    if mode & 0o077 != 0 {
-        // It is ours and nobody else could change it: closing it is all there is to do.
-        std::fs::set_permissions(root, std::fs::Permissions::from_mode(0o700))
-            .map_err(|error| DiskError::new("chmod", root, error))?;
-    }
     Ok(())
 }
 
@@ -127,7 +142,7 @@ pub(crate) fn untrusted(magic: u32) -> Option<&'static str> {
 }
 
 /// See that the store has the format that this version writes; a store without one is new.
-fn check_format(root: &Path) -> Result<()> {
+fn check_format(root: &Path, absent: Absent) -> Result<()> {
     let file = root.join("format");
     match std::fs::read_to_string(&file) {
         Ok(format) if format.trim_end() == FORMAT => Ok(()),
@@ -139,7 +154,9 @@ fn check_format(root: &Path) -> Result<()> {
                 format.trim_end().escape_debug()
             ),
         )),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => initialize(root, &file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && absent == Absent::Make => {
+            initialize(root, &file)
+        }
         Err(error) => Err(DiskError::new("read", &file, error).into()),
     }
 }
@@ -206,32 +223,34 @@ mod tests {
     #[test]
     fn a_new_root_becomes_a_store_that_only_its_owner_can_enter() {
         let parent = tempfile::tempdir().unwrap();
-        let root = prepare(&parent.path().join("a/b")).unwrap();
+        let root = prepare(&parent.path().join("a/b"), Absent::Make).unwrap();
         assert_eq!(mode(&root), 0o700);
         for directory in DIRECTORIES {
             assert_eq!(mode(&root.join(directory)), 0o700);
         }
         assert_eq!(mode(&root.join("format")), 0o600);
-        prepare(&root).unwrap();
+        prepare(&root, Absent::Refuse).unwrap();
     }
 
     #[test]
     fn what_is_not_a_store_of_ours_is_refused_and_left() {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("thesis.tex"), "x").unwrap();
-        let error = prepare(root.path()).unwrap_err().to_string();
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let error = prepare(root.path(), Absent::Make).unwrap_err().to_string();
         assert!(error.contains("thesis.tex"), "{error}");
         assert!(!root.path().join("jobs").exists());
+        assert_eq!(mode(root.path()), 0o755);
 
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("format"), "outlive 2\n").unwrap();
-        let error = prepare(root.path()).unwrap_err().to_string();
+        let error = prepare(root.path(), Absent::Make).unwrap_err().to_string();
         assert!(error.contains("'outlive 2'"), "{error}");
         assert!(!root.path().join("jobs").exists());
 
         let root = tempfile::tempdir().unwrap();
         std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-        let error = prepare(root.path()).unwrap_err().to_string();
+        let error = prepare(root.path(), Absent::Make).unwrap_err().to_string();
         assert!(error.contains("others may write"), "{error}");
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use state_machine::id::JobId;
 use state_machine::protocol::claim::{Tree as TreeLock, claim_tree};
 use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure};
@@ -196,8 +196,17 @@ const DEFAULT_KEEP: u32 = 1;
 
 fn open_stdin(path: Option<&Bytes>) -> Result<OwnedFd, Refused> {
     let path = path.map_or_else(|| PathBuf::from("/dev/null"), |path| os_string(path).into());
-    rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|error| files("read standard input from", &path, error.into()))
+    let failed = |error: rustix::io::Errno| files("read standard input from", &path, error.into());
+    // A worker must not wait in an open: that of a pipe waits for a writer, and the job could not be stopped meanwhile.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(&path, flags, Mode::empty()).map_err(failed)?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(failed)?.st_mode);
+    match kind {
+        FileType::RegularFile | FileType::CharacterDevice | FileType::BlockDevice => {}
+        _ => return Err(failed(rustix::io::Errno::INVAL)),
+    }
+    rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(failed)?;
+    Ok(file)
 }
 
 fn files(operation: &'static str, path: &Path, error: io::Error) -> Refused {

@@ -129,6 +129,10 @@ impl Book {
             Ok(Recorded::Done) => Written::Yes,
             Ok(Recorded::Gone) => Written::Gone,
             Err(error) => {
+                if self.holder.status() == &unwritten.status {
+                    // The holder has the notes since the status stands; it would be given them twice.
+                    unwritten.notes.clear();
+                }
                 if unwritten.wait == FIRST_WAIT {
                     let text = format!("recording is late: {error}");
                     unwritten.notes.push(What::Status { text });
@@ -141,10 +145,11 @@ impl Book {
         }
     }
 
-    /// One try. The holder remembers how far an earlier one came, so nothing is doubled: the notes go in with the
-    /// step that makes the new status visible.
+    /// One try. Where only the history is owed, only that is written; what must survive a loss of power is written anew,
+    /// as a sync that failed cannot be made good by another one (F31).
     fn try_to(&mut self, unwritten: &Unwritten) -> Result<Recorded, DiskError> {
-        if self.holder.status() == &unwritten.status && self.holder.owes_history() {
+        let stands = self.holder.status() == &unwritten.status && self.holder.owes_history();
+        if stands && unwritten.durable == Durable::No {
             return state_machine::protocol::hold::write_pending(&mut self.disk, &mut self.holder);
         }
         // A step over a state that could never be written down must still be a path of the table.

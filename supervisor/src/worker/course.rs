@@ -11,15 +11,17 @@ use state_machine::record::{Command, Descriptor, Exit, Failure, Kind, Status, Wh
 
 use super::attempt::{self, Refused};
 use super::book::{Book, Written};
-use super::hook;
 use super::launch::Report;
 use super::oversee::{Until, stopping};
 use super::tree::{Tree, Why};
 use super::wake::{Wake, Woken};
 use crate::clock;
 use crate::process;
-use crate::store::{Held, Job};
+use crate::store::{Held, Job, exit_code};
 use crate::sys;
+
+/// How soon an attempt that could not be recorded is tried again.
+const RECORD_LOOK: Duration = Duration::from_millis(500);
 
 /// What there is to do after a step of the course.
 enum Next {
@@ -31,7 +33,7 @@ enum Next {
 
 /// One job, from its first attempt to its end.
 pub(super) struct Course<'a> {
-    job: &'a Job,
+    pub(super) job: &'a Job,
     pub(super) id: JobId,
     dir: PathBuf,
     pub(super) descriptor: Descriptor,
@@ -77,7 +79,7 @@ impl<'a> Course<'a> {
             // an interrupted job and, if more is left, its leftovers.
             self.book.note(format!("the worker cannot go on: {error}"));
         }
-        report.close("ended");
+        report.close("left");
         let Course {
             job,
             book,
@@ -108,7 +110,8 @@ impl<'a> Course<'a> {
     /// One attempt: start the command, watch it, record how it ended.
     fn attempt(&mut self, report: &mut Report) -> std::io::Result<Next> {
         if self.is_asked_away()? {
-            report.close("over");
+            report.close(&self.over());
+            self.tell_hook_of_end()?;
             return Ok(Next::Leave);
         }
         let Kind::Command(command) = self.descriptor.kind.clone() else {
@@ -120,6 +123,10 @@ impl<'a> Course<'a> {
         };
         let mut tree = match self.start(&command) {
             Ok(Some(tree)) => tree,
+            Ok(None) if self.has_run() && !self.book.is_clean() => {
+                // A full disk must not end a job that was promised more attempts.
+                return Ok(Next::Retry(RECORD_LOOK));
+            }
             Ok(None) => {
                 report.close("the start cannot be recorded, so the command was not run");
                 return Ok(Next::Leave);
@@ -141,9 +148,14 @@ impl<'a> Course<'a> {
         if self.told_to_end {
             return Ok(true);
         }
+        let when = if self.has_run() {
+            "between two attempts"
+        } else {
+            "before it ran"
+        };
         let (state, message) = match self.take() {
-            Some(Request::Cancel) => (State::Cancelled, "cancelled before it ran"),
-            Some(Request::Pause) => (State::Paused, "paused before it ran"),
+            Some(Request::Cancel) => (State::Cancelled, format!("cancelled {when}")),
+            Some(Request::Pause) => (State::Paused, format!("paused {when}")),
             // It is about to run: that is what was asked.
             Some(Request::Resume) => {
                 self.answer();
@@ -154,8 +166,9 @@ impl<'a> Course<'a> {
         self.finish(|status| {
             status.state = state;
             status.next_attempt_at_ms = None;
-            status.message = Some(message.into());
+            status.message = Some(message);
         })?;
+        self.answer();
         Ok(true)
     }
 
@@ -210,8 +223,9 @@ impl<'a> Course<'a> {
             status.failure = Some(failure);
             status.message = Some(message);
         })?;
-        report.close("over");
-        self.tell_hook()?;
+        self.answer();
+        report.close(&self.over());
+        self.tell_hook(None)?;
         Ok(Next::Leave)
     }
 
@@ -227,6 +241,7 @@ impl<'a> Course<'a> {
                     status.stopping = None;
                     status.message = None;
                 })?;
+                self.answer();
                 Ok(Next::Leave)
             }
             why @ (Some(Why::Timeout | Why::NextAttempt) | None) => {
@@ -254,20 +269,22 @@ impl<'a> Course<'a> {
             status.dropped_bytes = dropped;
             status.message = forced.then(|| "SIGKILL was needed to end it".into());
         })?;
-        report.close("ended");
-        self.tell_hook()?;
+        self.answer();
+        report.close(&self.ended());
+        self.tell_hook(None)?;
         Ok(Next::Leave)
     }
 
     fn conclude_ended(
         &mut self,
-        tree: Tree,
+        mut tree: Tree,
         failed: Option<String>,
         report: &mut Report,
     ) -> std::io::Result<Next> {
         let (exit, stop) = (tree.exit, tree.stop);
         let timed_out = stop.is_some_and(|stop| stop.why == Why::Timeout);
-        let leftovers = u32::try_from(tree.others()?).unwrap_or(u32::MAX);
+        let left = tree.others()?;
+        let leftovers = u32::try_from(left).unwrap_or(u32::MAX);
         let dropped = self.dropped(&tree);
         self.finish(|status| {
             status.state = match failed {
@@ -282,10 +299,30 @@ impl<'a> Course<'a> {
             status.dropped_bytes = dropped;
             status.message = failed;
         })?;
-        report.close("ended");
-        self.tell_hook()?;
-        self.linger(tree)?;
+        report.close(&self.ended());
+        tree.stop = None;
+        if left == 0 {
+            self.answer();
+            self.tell_hook(None)?;
+        } else {
+            // A cancel that came too late for the command is for what it left behind: it is answered when that is gone.
+            self.tell_hook(Some(&mut tree))?;
+            self.linger(tree)?;
+            self.answer();
+        }
         Ok(Next::Leave)
+    }
+
+    /// The last word to whoever waits: with it the exit status is known even where the job is forgotten at once.
+    fn ended(&self) -> String {
+        let status = self.book.status();
+        format!("ended {}", exit_code(status.state, status))
+    }
+
+    /// The word that the command will not run.
+    fn over(&self) -> String {
+        let status = self.book.status();
+        format!("over {}", exit_code(status.state, status))
     }
 
     /// Why the attempt counts as failed, or `None` when it succeeded.
@@ -300,6 +337,11 @@ impl<'a> Course<'a> {
             Some(Exit::Signal(signal)) => Some(format!("killed by {}", signal_name(signal))),
             None => Some("ended in a way that the kernel does not tell".into()),
         }
+    }
+
+    /// Whether an attempt was made before.
+    fn has_run(&self) -> bool {
+        self.book.status().attempt > 1
     }
 
     fn may_retry(&self) -> bool {
@@ -320,6 +362,7 @@ impl<'a> Course<'a> {
                 self.begin_stop(&mut tree, Why::NextAttempt)?;
             }
             self.oversee(&mut tree, Until::Empty)?;
+            tree.drain();
         }
         // While it was ended, something else may have been asked for.
         if let Some(Why::Cancel | Why::Shutdown) = tree.stop.map(|stop| stop.why) {
@@ -361,7 +404,11 @@ impl<'a> Course<'a> {
     fn back_off(&mut self, delay: Duration) -> std::io::Result<bool> {
         let due = clock::since_boot() + delay;
         loop {
-            if self.is_asked_away()? || self.book.try_if_due() == Written::Gone {
+            if self.is_asked_away()? {
+                self.tell_hook_of_end()?;
+                return Ok(false);
+            }
+            if self.book.try_if_due() == Written::Gone {
                 return Ok(false);
             }
             if clock::since_boot() >= due {
@@ -376,15 +423,13 @@ impl<'a> Course<'a> {
     /// The job has ended and processes of its command are left: stay, holding the lock, until they end or a stop ends
     /// them. State and exit stay as they are recorded.
     fn linger(&mut self, mut tree: Tree) -> std::io::Result<()> {
-        if tree.is_empty()? {
-            return Ok(());
-        }
-        tree.stop = None;
+        let message = self.book.status().message.clone();
         self.oversee(&mut tree, Until::Empty)?;
         tree.drain();
         let (stop, dropped) = (tree.stop, self.dropped(&tree));
         self.finish(|status| {
             status.leftovers = None;
+            status.message = message;
             status.dropped_bytes = dropped;
             // What is recorded of the end stays; that its remains had to be stopped is new.
             if let Some(stop) = &stop {
@@ -393,8 +438,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Record an end or a pause, however long the disk takes to let us (R13), and then let the request go that it
-    /// answers.
+    /// Record an end or a pause, however long the disk takes to let us (R13).
     fn finish(&mut self, change: impl FnOnce(&mut Status)) -> std::io::Result<()> {
         let had_ended = self.book.status().state.is_terminal();
         let mut written = self.write(
@@ -415,7 +459,6 @@ impl<'a> Course<'a> {
             self.note_waking(woken);
             written = self.book.try_if_due();
         }
-        self.answer();
         Ok(())
     }
 
@@ -438,17 +481,6 @@ impl<'a> Course<'a> {
     pub(super) fn dropped(&self, tree: &Tree) -> Option<u64> {
         let dropped = self.dropped_bytes + tree.dropped_bytes();
         (dropped > 0).then_some(dropped)
-    }
-
-    /// Run the command that is to be told of the end.
-    fn tell_hook(&mut self) -> std::io::Result<()> {
-        let Some(argv) = self.descriptor.on_end.clone() else {
-            return Ok(());
-        };
-        if let Err(why) = hook::run(self.job, &self.descriptor, &argv, &mut self.wake)? {
-            self.book.note(format!("on-end failed: {why}"));
-        }
-        Ok(())
     }
 }
 

@@ -1,16 +1,21 @@
-//! The command that is told of a job's end: it gets the job's JSON on its standard input and a bounded time.
+//! The command that is told of a job's end: it gets the job's JSON on its standard input and a bounded time. A stop does
+//! not wait for it.
 
 use std::ffi::OsString;
 use std::io::{Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use state_machine::control::Request;
 use state_machine::record::{Bytes, Descriptor, Exit, Kind};
 
 use super::attempt::environment;
-use super::wake::Wake;
+use super::course::Course;
+use super::tree::Tree;
+use crate::output::Carrier;
+use crate::process::Leader;
 use crate::store::{Job, os_string};
 use crate::{clock, output, process, sys};
 
@@ -19,36 +24,71 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Where its output goes, in the job's directory.
 const OUTPUT: &str = "on_end.log";
 
-/// Run it to its end. The inner error says why it failed.
-pub(super) fn run(
-    job: &Job,
-    descriptor: &Descriptor,
-    argv: &[Bytes],
-    wake: &mut Wake,
-) -> std::io::Result<Result<(), String>> {
-    let waiting = match prepare(job, descriptor, argv) {
-        Ok(waiting) => waiting,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    let leader = match waiting.release() {
-        Ok(leader) => leader,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
-    let deadline = clock::since_boot() + LIMIT;
-    let mut late = false;
-    while leader.peek()?.is_none() {
-        if !late && clock::since_boot() >= deadline {
-            late = true;
-            sys::pidfd_kill(leader.pidfd(), nix::libc::SIGKILL)?;
+impl Course<'_> {
+    /// Run the command that is to be told of the end, if there is one, and note how it failed. What the job left behind
+    /// is looked after meanwhile.
+    pub(super) fn tell_hook(&mut self, left_behind: Option<&mut Tree>) -> std::io::Result<()> {
+        let Some(argv) = self.descriptor.on_end.clone() else {
+            return Ok(());
+        };
+        let started = prepare(self.job, &self.descriptor, &argv)
+            .map_err(|error| error.to_string())
+            .and_then(|waiting| waiting.release().map_err(|error| error.to_string()));
+        let told = match started {
+            Ok(hook) => self.see_hook_through(hook, left_behind)?,
+            Err(error) => Err(error),
+        };
+        if let Err(why) = told {
+            self.book.note(format!("on-end failed: {why}"));
         }
-        wake.sleep((!late).then_some(deadline), &[leader.pidfd()])?;
+        Ok(())
     }
-    Ok(match leader.reap()? {
-        _ if late => Err(format!("it took longer than {LIMIT:?}")),
-        Exit::Code(0) => Ok(()),
-        Exit::Code(code) => Err(format!("it exited with {code}")),
-        Exit::Signal(signal) => Err(format!("signal {signal} killed it")),
-    })
+
+    /// As [`Course::tell_hook`], if the job has ended.
+    pub(super) fn tell_hook_of_end(&mut self) -> std::io::Result<()> {
+        if self.book.status().state.is_terminal() {
+            self.tell_hook(None)?;
+        }
+        Ok(())
+    }
+
+    fn see_hook_through(
+        &mut self,
+        hook: Leader,
+        mut left_behind: Option<&mut Tree>,
+    ) -> std::io::Result<Result<(), String>> {
+        let deadline = clock::since_boot() + LIMIT;
+        let mut ended_for = None;
+        while hook.peek()?.is_none() {
+            if ended_for.is_none() {
+                ended_for = if clock::since_boot() >= deadline {
+                    Some(format!("it took longer than {LIMIT:?}"))
+                } else if self.told_to_end || self.take() == Some(Request::Cancel) {
+                    Some("it was cut short by a stop".into())
+                } else {
+                    None
+                };
+                if ended_for.is_some() {
+                    sys::pidfd_kill(hook.pidfd(), nix::libc::SIGKILL)?;
+                }
+            }
+            let mut sources: Vec<BorrowedFd<'_>> = vec![hook.pidfd()];
+            if let Some(tree) = left_behind.as_deref_mut() {
+                self.carry(tree);
+                sources.extend(tree.carriers.iter().map(Carrier::fd));
+            }
+            let due = ended_for.is_none().then_some(deadline);
+            let next = [due, self.empty_look()].into_iter().flatten().min();
+            let woken = self.wake.sleep(next, &sources)?;
+            self.note_waking(woken);
+        }
+        Ok(match (hook.reap()?, ended_for) {
+            (_, Some(why)) => Err(why),
+            (Exit::Code(0), None) => Ok(()),
+            (Exit::Code(code), None) => Err(format!("it exited with {code}")),
+            (Exit::Signal(signal), None) => Err(format!("signal {signal} killed it")),
+        })
+    }
 }
 
 fn prepare(

@@ -100,8 +100,9 @@ pub fn serve(dir: &Path) -> Result<()> {
         .and_then(|name| name.to_str())
         .and_then(|name| JobId::parse(name).ok())
         .ok_or_else(usage)?;
-    let root = dir.parent().and_then(Path::parent).ok_or_else(usage)?;
-    let job = Store::open(root)?.job(&id);
+    let jobs = dir.parent().filter(|jobs| jobs.ends_with("jobs"));
+    let root = jobs.and_then(Path::parent).ok_or_else(usage)?;
+    let job = Store::open_existing(root)?.job(&id);
     let view: View = job.look()?;
     if view.state.is_terminal() {
         return Err(Error::Ended {
@@ -119,7 +120,7 @@ pub fn serve(dir: &Path) -> Result<()> {
 fn hold_in_time(job: &Job) -> Result<Option<Held>> {
     let deadline = clock::since_boot() + HOLD_PATIENCE;
     loop {
-        if let Some(held) = job.hold()? {
+        if let Some(held) = job.hold_to_run()? {
             return Ok(Some(held));
         }
         let never_ran = job.look()?.status.attempt == 0;
@@ -151,20 +152,22 @@ pub(crate) struct Launched {
 impl Launched {
     /// Wait until the command runs or cannot.
     pub(crate) fn started(&mut self) -> Result<Start> {
-        match self.word()?.as_str() {
+        let word = self.word()?;
+        match word.split_whitespace().next().unwrap_or_default() {
             "started" => Ok(Start::Running),
             "over" => Ok(Start::Over),
             "" => Err(Error::Worker(
                 "the worker was lost before the command ran".into(),
             )),
-            trouble => Err(Error::Worker(trouble.to_owned())),
+            _ => Err(Error::Worker(word)),
         }
     }
 
-    /// Wait until the end is recorded, or the worker is lost.
-    pub(crate) fn ended(&mut self) {
-        // Whatever comes, or does not come any more, the record is what counts.
-        let _ = self.word();
+    /// Wait until the end is recorded, and say the exit code for it; `None` when the worker is lost, or left a job that
+    /// has not ended.
+    pub(crate) fn ended(&mut self) -> Option<u8> {
+        let word = self.word().ok()?;
+        word.strip_prefix("ended ")?.parse().ok()
     }
 
     fn word(&mut self) -> Result<String> {

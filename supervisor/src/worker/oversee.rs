@@ -32,6 +32,9 @@ const EMPTY_LIMIT: Duration = Duration::from_secs(1);
 /// How often an empty control file is looked at.
 const EMPTY_LOOK: Duration = Duration::from_millis(20);
 
+/// How often a request that waits is looked at while a stop is under way.
+const STOPPING_LOOK: Duration = Duration::from_millis(250);
+
 /// How long a tree is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
@@ -69,6 +72,8 @@ impl Course<'_> {
             self.book.next_try(),
             self.empty_look(),
             next_stage(tree),
+            // Writing over a request that waits is no notice; while it must wait, it is looked at.
+            tree.stop.map(|_| clock::since_boot() + STOPPING_LOOK),
             tree.deadline
                 .filter(|_| tree.frozen.is_none() && tree.stop.is_none() && tree.exit.is_none()),
         ];
@@ -88,7 +93,7 @@ impl Course<'_> {
     }
 
     /// Move the output that has a limit; a stream that nobody writes to any more is done with.
-    fn carry(&mut self, tree: &mut Tree) {
+    pub(super) fn carry(&mut self, tree: &mut Tree) {
         let before = self.dropped(tree);
         let mut of_ended = 0;
         tree.carriers.retain_mut(|carrier| {

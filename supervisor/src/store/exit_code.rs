@@ -1,8 +1,7 @@
-//! The exit code that stands for how a job ended.
+//! The exit code that stands for how a job ended, as a shell or a script reads it (docs/cli.md).
 
 use state_machine::job::State;
-use state_machine::protocol::look::View;
-use state_machine::record::{Exit, Failure};
+use state_machine::record::{Exit, Failure, Status};
 
 /// Cancelled before it had a status of its own: what a shell gives for SIGTERM.
 const CANCELLED: u8 = 143;
@@ -15,9 +14,9 @@ const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
 /// The code for a job that has ended or that nobody works on any more.
-pub(super) fn of(view: &View) -> u8 {
-    let own = view.status.exit.map(Exit::shell_code);
-    match (view.state, view.status.failure) {
+pub fn exit_code(state: State, status: &Status) -> u8 {
+    let own = status.exit.map(Exit::shell_code);
+    match (state, status.failure) {
         // An exit code that the submitter called a success is one.
         (State::Done, _) => 0,
         (State::Failed, Some(Failure::Timeout)) => TIMED_OUT,
