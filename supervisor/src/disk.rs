@@ -89,53 +89,13 @@ impl FsDisk {
         }
     }
 
-    fn open_at(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let private = FileMode::RUSR | FileMode::WUSR;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let fd = retry(|| fs::openat(CWD, path, flags, private))?;
-        if flags.contains(OFlags::CREATE) {
-            // A host program's mask may have taken away what the owner needs.
-            fs::fchmod(&fd, private)?;
-        }
-        Ok(fd)
-    }
-
-    /// Read a whole small file; `None` where there is none, damaged where it is no plain file of a sane size.
-    fn read_file(
-        &self,
-        path: &Path,
-        limit: u64,
-    ) -> Result<Option<Result<Vec<u8>, Damaged>>, DiskError> {
-        let fd = match self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK) {
-            Ok(fd) => fd,
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(Errno::LOOP) => return Ok(Some(Err(Damaged("it is a symbolic link".into())))),
-            Err(error) => return Err(DiskError::new("open", path, error)),
-        };
-        let stat = fs::fstat(&fd).map_err(|error| DiskError::new("stat", path, error))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Some(Err(Damaged("it is not a plain file".into()))));
-        }
-        if stat.st_size as u64 > limit {
-            return Ok(Some(Err(Damaged(format!(
-                "it is longer than {limit} bytes"
-            )))));
-        }
-        let mut bytes = Vec::with_capacity(stat.st_size as usize + 1);
-        File::from(fd)
-            .take(limit)
-            .read_to_end(&mut bytes)
-            .map_err(|error| DiskError::new("read", path, error))?;
-        Ok(Some(Ok(bytes)))
-    }
-
     fn read_record<T>(
         &self,
         dir: &Dir,
         name: Name,
         decode: fn(&[u8]) -> Result<T, Damaged>,
     ) -> Result<Read<T>, DiskError> {
-        let read = self.read_file(&self.path(&dir.at(name)), RECORD_LIMIT)?;
+        let read = read_small(&self.path(&dir.at(name)), RECORD_LIMIT)?;
         Ok(
             match read.map(|bytes| bytes.and_then(|bytes| decode(&bytes))) {
                 None => Read::Absent,
@@ -144,6 +104,45 @@ impl FsDisk {
             },
         )
     }
+}
+
+fn open_at(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let private = FileMode::RUSR | FileMode::WUSR;
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let fd = retry(|| fs::openat(CWD, path, flags, private))?;
+    if flags.contains(OFlags::CREATE) {
+        // A host program's mask may have taken away what the owner needs.
+        fs::fchmod(&fd, private)?;
+    }
+    Ok(fd)
+}
+
+/// Read a whole small file; `None` where there is none, damaged where it is no plain file of a sane size.
+pub(crate) fn read_small(
+    path: &Path,
+    limit: u64,
+) -> Result<Option<Result<Vec<u8>, Damaged>>, DiskError> {
+    let fd = match open_at(path, OFlags::RDONLY | OFlags::NONBLOCK) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(Errno::LOOP) => return Ok(Some(Err(Damaged("it is a symbolic link".into())))),
+        Err(error) => return Err(DiskError::new("open", path, error)),
+    };
+    let stat = fs::fstat(&fd).map_err(|error| DiskError::new("stat", path, error))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Ok(Some(Err(Damaged("it is not a plain file".into()))));
+    }
+    if stat.st_size as u64 > limit {
+        return Ok(Some(Err(Damaged(format!(
+            "it is longer than {limit} bytes"
+        )))));
+    }
+    let mut bytes = Vec::with_capacity(stat.st_size as usize + 1);
+    File::from(fd)
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| DiskError::new("read", path, error))?;
+    Ok(Some(Ok(bytes)))
 }
 
 /// Repeat a call that a signal interrupted.
@@ -191,7 +190,7 @@ impl Disk for FsDisk {
             Mode::Shared => OFlags::RDONLY,
             Mode::Exclusive => OFlags::RDWR,
         };
-        match self.open_at(&path, access | OFlags::NONBLOCK) {
+        match open_at(&path, access | OFlags::NONBLOCK) {
             Ok(fd) => Ok(Open::Opened(LockFile(fd))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(Open::Absent),
             Err(Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::ISDIR) => Ok(Open::Denied),
@@ -201,7 +200,7 @@ impl Disk for FsDisk {
 
     fn create(&mut self, place: &Place) -> Result<Create<LockFile>, DiskError> {
         let path = self.path(place);
-        match self.open_at(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
+        match open_at(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
             Ok(fd) => Ok(Create::Created(LockFile(fd))),
             Err(Errno::EXIST) => Ok(Create::Exists),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(Create::Absent),
@@ -257,7 +256,7 @@ impl Disk for FsDisk {
     }
 
     fn read_history(&mut self, dir: &Dir) -> Result<History, DiskError> {
-        let read = self.read_file(&self.path(&dir.at(Name::Events)), RECORD_LIMIT)?;
+        let read = read_small(&self.path(&dir.at(Name::Events)), RECORD_LIMIT)?;
         Ok(match read {
             Some(Ok(bytes)) => History::decode(&bytes),
             // What is no plain file holds no lines.
@@ -266,7 +265,7 @@ impl Disk for FsDisk {
     }
 
     fn read_control(&mut self, place: &Place) -> Result<Option<Control>, DiskError> {
-        let read = self.read_file(&self.path(place), CONTROL_LIMIT)?;
+        let read = read_small(&self.path(place), CONTROL_LIMIT)?;
         Ok(read.map(|bytes| match bytes {
             Ok(bytes) => Control::decode(&bytes),
             Err(Damaged(why)) => Control::Unknown(why),
@@ -280,7 +279,7 @@ impl Disk for FsDisk {
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {
         let path = self.path(place);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-        let fd = match self.open_at(&path, flags) {
+        let fd = match open_at(&path, flags) {
             Ok(fd) => fd,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Change::Absent),
             Err(error) => return Err(DiskError::new("write", &path, error)),
@@ -298,7 +297,7 @@ impl Disk for FsDisk {
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, DiskError> {
         let path = self.path(&dir.at(Name::Events));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
-        let fd = match self.open_at(&path, flags) {
+        let fd = match open_at(&path, flags) {
             Ok(fd) => fd,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Change::Absent),
             Err(error) => return Err(DiskError::new("append to", &path, error)),
@@ -320,9 +319,7 @@ impl Disk for FsDisk {
 
     fn sync(&mut self, place: &Place) -> Result<Change, DiskError> {
         let path = self.path(place);
-        let synced = self
-            .open_at(&path, OFlags::RDONLY)
-            .and_then(|fd| retry(|| fs::fsync(&fd)));
+        let synced = open_at(&path, OFlags::RDONLY).and_then(|fd| retry(|| fs::fsync(&fd)));
         match synced {
             // Some file systems have nothing to sync for a directory and say so.
             Err(Errno::INVAL) if matches!(place, Place::Dir(_)) => Ok(Change::Done),

@@ -86,7 +86,6 @@ fn frame() -> Command {
         .after_help(exit::TABLE)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .disable_help_subcommand(true)
 }
 
 /// Be the `outlive` command, with the arguments of this process.

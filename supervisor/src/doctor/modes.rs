@@ -10,7 +10,7 @@ use std::path::Path;
 use state_machine::disk::Name;
 
 use super::{Finding, Mend};
-use crate::output::{LOG, STDERR, STDOUT};
+use crate::output::{LOG, ON_END, STDERR, STDOUT};
 
 /// The mode of a file.
 const FILE: u32 = 0o600;
@@ -88,7 +88,7 @@ fn is_ours(name: &OsStr) -> bool {
         return false;
     };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    [LOG, STDOUT, STDERR].iter().any(|log| {
+    [LOG, STDOUT, STDERR, ON_END].iter().any(|log| {
         let older = name
             .strip_prefix(log)
             .and_then(|rest| rest.strip_prefix('.'));

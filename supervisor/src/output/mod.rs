@@ -29,6 +29,9 @@ pub(crate) const STDOUT: &str = "stdout.log";
 /// The file of standard error where the streams are split.
 pub(crate) const STDERR: &str = "stderr.log";
 
+/// The file that the command told of a job's end writes to.
+pub(crate) const ON_END: &str = "on_end.log";
+
 /// The most older files that are kept per stream. A reader opens all of them at once, so this has
 /// to stay well below the number of descriptors a process may have.
 pub(crate) const MOST_KEPT: u32 = 100;

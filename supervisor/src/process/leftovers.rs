@@ -23,7 +23,7 @@ use super::tree::name_all;
 use crate::sys;
 
 /// The variable that holds the job's directory in the environment of every process of its tree.
-pub(super) const DIRECTORY_VARIABLE: &str = "OUTLIVE_JOB_DIR";
+pub(crate) const DIRECTORY_VARIABLE: &str = "OUTLIVE_JOB_DIR";
 
 /// How long [`end`] goes on after the grace is over before it names those that do not die.
 const KILL_LIMIT: Duration = Duration::from_secs(10);

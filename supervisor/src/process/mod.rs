@@ -16,7 +16,7 @@ mod tree;
 pub(crate) mod testing;
 
 pub(crate) use leader::Leader;
-pub(crate) use leftovers::{Job, count, end};
+pub(crate) use leftovers::{DIRECTORY_VARIABLE, Job, count, end};
 pub(crate) use marked::{Marked, all_marked};
 pub(crate) use signal::{signal_everyone, signal_one};
 pub(crate) use spawn::{CannotStart, Command, Waiting, fork_command};

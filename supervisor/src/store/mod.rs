@@ -22,12 +22,12 @@ use state_machine::protocol::create::{Durable, acknowledge};
 use state_machine::protocol::hold::{Holder, newborn};
 use state_machine::protocol::look::{Look, View, look};
 use state_machine::protocol::start::{Started, start, start_numbered};
-use state_machine::record::{Bytes, Descriptor, Kind};
+use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
 
 use self::root::Absent;
 use crate::clock;
-use crate::disk::{FsDisk, LockFile};
+use crate::disk::{FsDisk, LockFile, read_small};
 use crate::error::{DiskError, Error, Result};
 use crate::watch::{Interest, Watch};
 
@@ -42,6 +42,8 @@ pub(crate) use tail::Tail;
 
 /// However silent a watched directory is, it is looked at this often.
 const RELOOK: Duration = Duration::from_secs(5);
+/// How long a configuration may be, in bytes.
+const CONFIG_LIMIT: u64 = 1 << 20;
 /// The pool that is always there.
 const DEFAULT_POOL: &str = "default";
 /// How often a start is tried that others keep from happening.
@@ -123,17 +125,13 @@ impl Store {
     /// [`Error::Damaged`] when it cannot be read: nothing is done by a default that somebody did not want (R21).
     pub fn config(&self) -> Result<Config> {
         let path = self.root().join("config.toml");
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Config::default());
-            }
-            Err(error) => return Err(DiskError::new("read", &path, error).into()),
+        let read = match read_small(&path, CONFIG_LIMIT)? {
+            None => return Ok(Config::default()),
+            Some(read) => read,
         };
-        Config::decode(&bytes).map_err(|why| Error::Damaged {
-            path,
-            why: why.to_string(),
-        })
+        read.map_err(|Damaged(why)| why)
+            .and_then(|bytes| Config::decode(&bytes).map_err(|why| why.to_string()))
+            .map_err(|why| Error::Damaged { path, why })
     }
 
     pub(crate) fn disk(&self) -> FsDisk {

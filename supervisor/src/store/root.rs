@@ -4,11 +4,16 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
+use state_machine::record::Damaged;
 
+use crate::disk::read_small;
 use crate::error::{DiskError, Error, Result};
 
 /// The line in `format`.
 const FORMAT: &str = "outlive 1";
+
+/// How much of `format` is read, in bytes.
+const FORMAT_LIMIT: u64 = 4096;
 
 /// The directories of a store.
 const DIRECTORIES: [&str; 4] = ["jobs", "keys", "staging", "trash"];
@@ -73,7 +78,8 @@ pub(super) fn prepare(root: &Path, absent: Absent) -> Result<PathBuf> {
     check_file_system(&root)?;
     check_format(&root, absent)?;
     close_to_others(&root, &metadata)?;
-    Ok(root)
+    // One store has one spelling: what a dead worker left is found by the path that its processes were given (R11).
+    std::fs::canonicalize(&root).map_err(|error| DiskError::new("find", &root, error).into())
 }
 
 /// A store that others could only look into is ours to close. Only once it is known to be a store: nothing is changed
@@ -144,21 +150,27 @@ pub(crate) fn untrusted(magic: u32) -> Option<&'static str> {
 /// See that the store has the format that this version writes; a store without one is new.
 fn check_format(root: &Path, absent: Absent) -> Result<()> {
     let file = root.join("format");
-    match std::fs::read_to_string(&file) {
-        Ok(format) if format.trim_end() == FORMAT => Ok(()),
-        // R21: what another version wrote is reported and left.
-        Ok(format) => Err(refused(
-            root,
-            format!(
-                "its format is '{}' and this version knows '{FORMAT}'; use the version that made it",
-                format.trim_end().escape_debug()
-            ),
-        )),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && absent == Absent::Make => {
-            initialize(root, &file)
+    let bytes = match read_small(&file, FORMAT_LIMIT)? {
+        Some(Ok(bytes)) => bytes,
+        Some(Err(Damaged(why))) => {
+            return Err(refused(root, format!("its 'format' cannot be read: {why}")));
         }
-        Err(error) => Err(DiskError::new("read", &file, error).into()),
+        None if absent == Absent::Make => return initialize(root, &file),
+        None => return Err(refused(root, "it holds no 'format', so it is not a store")),
+    };
+    let format = String::from_utf8_lossy(&bytes);
+    let format = format.trim_end();
+    if format == FORMAT {
+        return Ok(());
     }
+    // R21: what another version wrote is reported and left.
+    Err(refused(
+        root,
+        format!(
+            "its format is '{}' and this version knows '{FORMAT}'; use the version that made it",
+            format.escape_debug()
+        ),
+    ))
 }
 
 /// Make the directories of a new store, and the format last: a store that has one is whole. Several may do it at
@@ -171,7 +183,7 @@ fn initialize(root: &Path, file: &Path) -> Result<()> {
         .find(|name| {
             let ours = |known: &&str| name == *known;
             !DIRECTORIES.iter().any(ours)
-                && !name.to_string_lossy().starts_with("format")
+                && !is_new_format(name)
                 && name != "config.toml"
                 && name != "lost+found"
         });
@@ -194,6 +206,16 @@ fn initialize(root: &Path, file: &Path) -> Result<()> {
         .and_then(|()| std::fs::rename(&new, file))
         .and_then(|()| std::fs::File::open(root)?.sync_all());
     written.map_err(|error| DiskError::new("write", file, error).into())
+}
+
+/// Whether this is the format of a store that somebody else is making just now, under its ticket.
+fn is_new_format(name: &std::ffi::OsStr) -> bool {
+    let ticket = name.to_str().and_then(|name| name.strip_prefix("format."));
+    ticket.is_some_and(|ticket| {
+        ticket
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'-')
+    })
 }
 
 fn make_directory(path: &Path, parents: bool) -> Result<()> {

@@ -140,7 +140,10 @@ pub(super) fn environment(
 ) -> Vec<(OsString, OsString)> {
     let mut env = submitted.clone();
     env.set(b"OUTLIVE_JOB", descriptor.id.as_str().as_bytes());
-    env.set(b"OUTLIVE_JOB_DIR", dir.as_os_str().as_bytes());
+    env.set(
+        process::DIRECTORY_VARIABLE.as_bytes(),
+        dir.as_os_str().as_bytes(),
+    );
     // What a program prints should be in the log when it prints it.
     if env.get(b"PYTHONUNBUFFERED").is_none() {
         env.set(b"PYTHONUNBUFFERED", b"1");

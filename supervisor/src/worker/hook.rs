@@ -15,14 +15,13 @@ use super::attempt::environment;
 use super::course::Course;
 use super::tree::Tree;
 use crate::output::Carrier;
+use crate::process::DIRECTORY_VARIABLE;
 use crate::process::Leader;
 use crate::store::{Job, os_string};
 use crate::{clock, output, process, sys};
 
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Where its output goes, in the job's directory.
-const OUTPUT: &str = "on_end.log";
 
 impl Course<'_> {
     /// Run the command that is to be told of the end, if there is one, and note how it failed. What the job left behind
@@ -104,12 +103,16 @@ fn prepare(
     serde_json::to_writer(&told, &job.report(&view))?;
     told.write_all(b"\n")?;
     told.rewind()?;
-    let output = output::open_plain(&dir, OUTPUT)?;
+    let output = output::open_plain(&dir, output::ON_END)?;
     let (cwd, umask, env) = match &descriptor.kind {
         Kind::Command(command) => (
             PathBuf::from(os_string(&command.cwd)),
             command.umask,
-            environment(descriptor, &command.env, &dir),
+            environment(descriptor, &command.env, &dir)
+                .into_iter()
+                // What a hook starts is not the job's, and must not be taken for what the job left (R11).
+                .filter(|(name, _)| name != DIRECTORY_VARIABLE)
+                .collect(),
         ),
         Kind::Pull(_) => (dir.clone(), None, Vec::new()),
     };
