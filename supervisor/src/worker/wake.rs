@@ -20,17 +20,15 @@ use crate::{clock, sys};
 /// How often a worker looks for requests where the kernel does not tell of them.
 const BLIND_LOOK: Duration = Duration::from_millis(500);
 
-/// The signals that a worker hears. What else could end it by accident (a terminal that closes, an interrupt) is
-/// blocked with them and passed over, as is a limit on the size of files that the log runs into.
-const HEARD: [Signal; 8] = [
-    Signal::SIGCHLD,
-    Signal::SIGTERM,
-    Signal::SIGIO,
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGPIPE,
-    Signal::SIGXFSZ,
+/// The signals that are left alone: a fault of this process must end it.
+const FAULTS: [Signal; 7] = [
+    Signal::SIGSEGV,
+    Signal::SIGBUS,
+    Signal::SIGFPE,
+    Signal::SIGILL,
+    Signal::SIGABRT,
+    Signal::SIGTRAP,
+    Signal::SIGSYS,
 ];
 
 /// Why a worker woke.
@@ -56,9 +54,11 @@ pub(super) struct Wake {
 impl Wake {
     /// Hear signals, and of every file that is made, renamed or removed in `dir`.
     pub(super) fn new(dir: &Path) -> std::io::Result<Wake> {
-        let mut mask = SigSet::empty();
-        for signal in HEARD {
-            mask.add(signal);
+        // Everything is heard, so that nothing ends a worker by accident: a terminal that closes, a limit on the size of
+        // files that the log runs into, a stray signal. What has no meaning here is passed over.
+        let mut mask = SigSet::all();
+        for signal in FAULTS {
+            mask.remove(signal);
         }
         mask.thread_block()?;
         sys::hear_of_deaths()?;
