@@ -72,7 +72,7 @@ impl Config {
     /// Read the bytes of `config.toml`.
     pub fn decode(bytes: &[u8]) -> Result<Config, BadConfig> {
         let text = std::str::from_utf8(bytes).map_err(|error| BadConfig(error.to_string()))?;
-        toml::from_str(text).map_err(|error| {
+        let read = |error: toml::de::Error| {
             let line = error
                 .span()
                 .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
@@ -80,7 +80,14 @@ impl Config {
                 Some(line) => format!("line {line}: {}", error.message()),
                 None => error.message().to_owned(),
             })
-        })
+        };
+        let table: toml::Table = toml::from_str(text).map_err(read)?;
+        if let Some((key, _)) = table.iter().find(|(_, value)| !value.is_table()) {
+            return Err(BadConfig(format!(
+                "'{key}' stands in no table; it belongs below a line like [defaults]"
+            )));
+        }
+        toml::from_str(text).map_err(read)
     }
 }
 
@@ -139,6 +146,8 @@ mod tests {
         assert!(error.to_string().contains("grase"), "{error}");
         let error = Config::decode(b"[defaults]\ngrace = \"soon\"\n").unwrap_err();
         assert!(error.to_string().contains("'soon'"), "{error}");
+        let error = Config::decode(b"grace = \"1s\"\n").unwrap_err();
+        assert!(error.to_string().contains("[defaults]"), "{error}");
         assert!(Config::decode(b"\xff").is_err());
         assert!(Config::decode(b"[defaults").is_err());
     }

@@ -1,4 +1,4 @@
-//! What a query names: an exact id, an unambiguous prefix of an id, a name, or a reference (ignoring case).
+//! What a query names: an exact id, a name or a reference (ignoring case), or an unambiguous prefix of an id.
 
 use thiserror::Error;
 
@@ -23,9 +23,7 @@ impl Candidate {
             word.as_ref()
                 .is_some_and(|word| word.to_lowercase() == query.to_lowercase())
         };
-        self.id.as_str().starts_with(query)
-            || self.name.as_deref() == Some(query)
-            || same(&self.reference)
+        self.name.as_deref() == Some(query) || same(&self.reference)
     }
 }
 
@@ -60,7 +58,9 @@ fn list(matches: &[JobId]) -> String {
     }
 }
 
-/// The one job that `query` names: an exact id before anything else; where several match, the one still going.
+/// The one job that `query` names: an exact id before anything else, then a name or a reference (of several the one
+/// still going), then a prefix of exactly one id. A prefix is a guess at an id and must hit one only: "the one still
+/// going" would let a slip of the finger stop whatever runs.
 pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolved> {
     if let Some(exact) = candidates.iter().find(|job| job.id.as_str() == query) {
         return Ok(exact.id.clone());
@@ -71,15 +71,20 @@ pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolve
     if query.is_empty() {
         return Err(unknown());
     }
-    let matches: Vec<&Candidate> = candidates
+    let named: Vec<&Candidate> = candidates
         .iter()
         .filter(|job| job.is_named_by(query))
         .collect();
-    let going: Vec<&&Candidate> = matches.iter().filter(|job| !job.ended).collect();
-    match (matches.as_slice(), going.as_slice()) {
-        ([], _) => Err(unknown()),
-        ([only], _) => Ok(only.id.clone()),
-        (_, [only]) => Ok(only.id.clone()),
+    let matches = if named.is_empty() {
+        let begins = |job: &&Candidate| job.id.as_str().starts_with(query);
+        candidates.iter().filter(begins).collect()
+    } else {
+        let going: Vec<&Candidate> = named.iter().copied().filter(|job| !job.ended).collect();
+        if going.len() == 1 { going } else { named }
+    };
+    match matches.as_slice() {
+        [] => Err(unknown()),
+        [only] => Ok(only.id.clone()),
         _ => {
             let mut matches: Vec<JobId> = matches.into_iter().map(|job| job.id.clone()).collect();
             matches.sort();
@@ -111,20 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_one_still_going_is_meant() {
+    fn of_several_of_a_name_the_one_still_going_is_meant_and_a_prefix_is_of_one_only() {
         let mut jobs = vec![
             job("10-a", Some("web"), true),
             job("11-b", Some("web"), false),
             job("12-c", None, true),
         ];
         assert_eq!(resolve("web", &jobs).unwrap().as_str(), "11-b");
-        assert_eq!(resolve("1", &jobs).unwrap().as_str(), "11-b");
+        assert_eq!(resolve("12", &jobs).unwrap().as_str(), "12-c");
+        assert!(resolve("1", &jobs).is_err());
         jobs[1].ended = true;
         let error = resolve("web", &jobs).unwrap_err();
         assert_eq!(
             error.to_string(),
             "'web' could be any of 10-a, 11-b; name one by its id"
         );
+    }
+
+    #[test]
+    fn a_name_comes_before_the_beginning_of_an_id() {
+        let jobs = [job("10-a", Some("1"), true), job("11-b", None, false)];
+        assert_eq!(resolve("1", &jobs).unwrap().as_str(), "10-a");
     }
 
     #[test]

@@ -31,30 +31,33 @@ fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
     })
 }
 
-/// "JOB is an exact id, an unambiguous id prefix, a name, or a reference (ignoring case); where several match, the
-/// one still going; else an error that lists them."
+/// "JOB is an exact id; else a name or a reference (ignoring case), and where several match the one still going; else a
+/// prefix of one id only; else an error that lists them."
 fn resolve_twin(query: &str, jobs: &[Candidate]) -> Result<JobId, Vec<JobId>> {
-    let mut matches = Vec::new();
+    let (mut named, mut begun) = (Vec::new(), Vec::new());
     for job in jobs {
         if job.id.as_str() == query {
             return Ok(job.id.clone());
         }
-        let prefix = !query.is_empty() && job.id.as_str().get(..query.len()) == Some(query);
         let name = job.name.iter().any(|name| name == query);
         let reference = job
             .reference
             .iter()
             .any(|word| word.eq_ignore_ascii_case(query));
-        if prefix || name || reference {
-            matches.push(job);
+        if !query.is_empty() && (name || reference) {
+            named.push(job);
+        }
+        if !query.is_empty() && job.id.as_str().get(..query.len()) == Some(query) {
+            begun.push(job);
         }
     }
-    let going: Vec<_> = matches.iter().filter(|job| !job.ended).collect();
-    if matches.len() == 1 {
-        return Ok(matches[0].id.clone());
-    }
+    let going: Vec<_> = named.iter().filter(|job| !job.ended).collect();
     if going.len() == 1 {
         return Ok(going[0].id.clone());
+    }
+    let matches = if named.is_empty() { begun } else { named };
+    if matches.len() == 1 {
+        return Ok(matches[0].id.clone());
     }
     let mut ids: Vec<JobId> = matches.iter().map(|job| job.id.clone()).collect();
     ids.sort();

@@ -45,7 +45,7 @@ pub(super) fn job() -> Arg {
     Arg::new("job")
         .value_name("JOB")
         .required(true)
-        .help("An id, an unambiguous prefix of one, a name, or a reference")
+        .help("An id, a name, or an unambiguous prefix of an id")
 }
 
 /// JOB, any number of times.
@@ -53,7 +53,7 @@ pub(super) fn jobs() -> Arg {
     Arg::new("job")
         .value_name("JOB")
         .num_args(0..)
-        .help("An id, an unambiguous prefix of one, a name, or a reference")
+        .help("An id, a name, or an unambiguous prefix of an id")
 }
 
 /// The job that the argument names.

@@ -20,7 +20,7 @@ pub(super) const TABLE: &str = "\
 Exit codes:
   0 done as asked   1 what was asked about failed   2 usage   3 no such job
   4 ambiguous       5 timed out                     6 refused (not ended, held, not now)
-  wait and run --wait give the job's own status: its code, 128+signal, 143 cancelled,
+  wait and run --wait give the job's own status: its code, 128+signal (143 when cancelled),
   75 interrupted, 124 its timeout, 126 or 127 it could not be started";
 
 /// Say what is wrong with the arguments, or print the help that was asked for.

@@ -91,21 +91,24 @@ fn join(store: &Store, view: &View, if_running: &str, matches: &ArgMatches) -> a
 
 /// Print the id, where scripts read it.
 fn announce(job: &Job, matches: &ArgMatches) -> anyhow::Result<()> {
-    if matches.get_flag("follow") {
-        eprintln_id(job);
-    } else if matches.get_flag("json") {
-        print::json(&job.report(&job.look()?))?;
+    let text = if matches.get_flag("json") {
+        serde_json::to_string(&job.report(&job.look()?))?
     } else {
-        print::line(job.id().as_str())?;
+        job.id().to_string()
+    };
+    if matches.get_flag("follow") {
+        // Standard output is the job's.
+        eprintln(&text);
+    } else {
+        print::line(&text)?;
     }
     Ok(())
 }
 
-/// With `--follow`, standard output is the job's.
-fn eprintln_id(job: &Job) {
+fn eprintln(text: &str) {
     use std::io::Write;
     // Whoever closed standard error does not want to know.
-    let _ = writeln!(std::io::stderr(), "{}", job.id());
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Stay with the job as far as that was asked for.

@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use state_machine::config::Config;
 use state_machine::id::Name;
-use state_machine::record::PauseMode;
+use state_machine::record::{Output, PauseMode};
 use state_machine::units;
 
 use super::arguments::{command, duration, flag, option};
@@ -62,8 +62,7 @@ pub(super) fn arguments() -> Vec<Arg> {
             "N",
             "Over how many older files beside the log that is spread [1]",
         )
-        .value_parser(value_parser!(u32).range(0..=i64::from(output::MOST_KEPT)))
-        .requires("log-max"),
+        .value_parser(value_parser!(u32)),
         flag(
             "split-output",
             "Keep standard output and standard error apart",
@@ -116,7 +115,10 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
     spec.task = matches.get_one::<String>("task").cloned();
     let defaults = &config.defaults;
     let time = |name| matches.get_one::<Duration>(name).copied();
-    spec.timeout = time("timeout").or(defaults.timeout);
+    // 0 asks for none, where the configuration has one.
+    spec.timeout = time("timeout")
+        .or(defaults.timeout)
+        .filter(|time| !time.is_zero());
     spec.grace = time("grace").or(defaults.grace).unwrap_or(spec.grace);
     set_retry(&mut spec, matches);
     if let Some(file) = matches.get_one::<PathBuf>("stdin") {
@@ -124,14 +126,10 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
         spec.stdin = Some(absolute.map_err(|error| DiskError::new("find", file, error))?);
     }
     let log_max = matches.get_one::<u64>("log-max").copied();
-    spec.output.max_bytes = log_max.or(defaults.log_max);
-    if spec.output.max_bytes.is_some_and(|max| max < SMALLEST_LOG) {
-        return Err(Error::Usage(format!(
-            "a log of less than {SMALLEST_LOG} bytes cannot be kept; give --log-max at least 64K"
-        )));
-    }
+    spec.output.max_bytes = log_max.or(defaults.log_max).filter(|max| *max > 0);
     let log_keep = matches.get_one::<u32>("log-keep").copied();
     spec.output.keep = log_keep.or(defaults.log_keep);
+    check_limits(&spec.output, log_keep.is_some())?;
     spec.output.split = matches.get_flag("split-output");
     spec.pause = match matches.get_one::<String>("pause").map(String::as_str) {
         Some("stop") => PauseMode::Stop,
@@ -145,6 +143,23 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
         .get_one::<OsString>("on-end")
         .map(|command| vec!["sh".into(), "-c".into(), command.clone()]);
     Ok(spec)
+}
+
+/// Limits that could not be kept are said at once, not found out by a job.
+fn check_limits(limits: &Output, keep_asked: bool) -> Result<()> {
+    match (limits.max_bytes, limits.keep) {
+        (Some(max), _) if max < SMALLEST_LOG => Err(Error::Usage(format!(
+            "a log of less than {SMALLEST_LOG} bytes cannot be kept; give --log-max at least 64K"
+        ))),
+        (Some(_), Some(keep)) if keep > output::MOST_KEPT => Err(Error::Usage(format!(
+            "a log is spread over {} older files at most; {keep} were asked for",
+            output::MOST_KEPT
+        ))),
+        (None, Some(_)) if keep_asked => Err(Error::Usage(
+            "--log-keep says over how many files a limit is spread; give --log-max too".into(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn set_retry(spec: &mut JobSpec, matches: &ArgMatches) {

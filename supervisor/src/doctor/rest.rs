@@ -99,7 +99,7 @@ fn keys(store: &Store) -> Result<Vec<Finding>> {
             Read::Absent => {}
             Read::Damaged(why) => findings.push(Finding::note(
                 format!("{shown} cannot be read: {why}"),
-                "the next start under that name writes it anew; a job of that name that is under way would be missed",
+                "no job can be started under that name; remove the file once no job of that name is under way",
             )),
         }
     }

@@ -331,7 +331,7 @@ impl Store {
         Ok(())
     }
 
-    /// The job that `query` names: an exact id, an unambiguous prefix of one, a name, or a reference.
+    /// The job that `query` names: an exact id, a name or a reference, or an unambiguous prefix of an id.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! Forgetting ended jobs, and collecting what crashes left behind.
 
+use state_machine::disk::{Dir, Disk, Place, Read};
 use state_machine::id::JobId;
 use state_machine::protocol::forget::{Forgotten, forget, make_final, purge};
 use state_machine::protocol::recover::collect;
@@ -53,6 +54,13 @@ impl Store {
         let mut swept = Swept::default();
         let mut trashed = Vec::new();
         for id in ids {
+            if let Some(why) = self.damage_of(id)? {
+                swept.kept.push(Kept {
+                    id: id.clone(),
+                    why,
+                });
+                continue;
+            }
             let why = match forget(&mut disk, id, &ticket())? {
                 Forgotten::Trashed(ticket) => {
                     trashed.push(ticket);
@@ -80,6 +88,20 @@ impl Store {
             }
         }
         Ok(swept)
+    }
+
+    /// Why nobody can say what this is, if its descriptor cannot be read: then it is not ours to delete (R21).
+    fn damage_of(&self, id: &JobId) -> Result<Option<String>> {
+        let dir = Dir::Job(id.clone());
+        let mut disk = self.disk();
+        Ok(match disk.read_descriptor(&dir)? {
+            Read::Value(_) => None,
+            Read::Absent if !disk.exists(&Place::Dir(dir.clone()))? => None,
+            Read::Absent | Read::Damaged(_) => Some(format!(
+                "its job.json cannot be read; remove {} if nothing in it is of use",
+                self.disk.dir(&dir).display()
+            )),
+        })
     }
 
     /// Collect what crashes left in `staging/` and `trash/` (R8).
