@@ -76,7 +76,7 @@ fn records(store: &Store, id: &JobId, marked: &[Marked]) -> Result<Vec<Finding>>
     if !disk.exists(&Place::of_job(id, Name::Lock))? {
         findings.push(Finding::problem(
             "its lock is missing, so that nobody can hold it",
-            "remove the directory when nothing in it is of use",
+            "make an empty file of that name, or remove the directory when nothing in it is of use",
         ));
     }
     let (view, history) = match settled_look(store, id)? {
