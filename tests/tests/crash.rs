@@ -585,3 +585,179 @@ fn records_that_are_lost_while_it_runs_do_not_lose_the_processes() {
     }
     bench.audit();
 }
+
+#[test]
+fn a_store_has_one_name_however_it_is_spelled() {
+    let bench = bench!();
+    bench.run(["list"]).expect(0);
+    let link = bench.dir().join("link");
+    std::os::unix::fs::symlink(bench.root(), &link).unwrap();
+    let hidden = "echo > up; exec <&- >&- 2>&-; for n in 3 4 5 6 7 8 9; do eval \"exec $n>&-\"; done; exec sleep 600";
+    std::fs::write(bench.file("hidden"), hidden).unwrap();
+    for (spelling, ends) in [
+        (link.clone(), "stop"),
+        ("../work/../store".into(), "stop"),
+        (link, "resume"),
+    ] {
+        let mut verb = bench.verb([
+            "run",
+            "--grace",
+            "1s",
+            "--",
+            "sh",
+            "-c",
+            "[ -e up ] || { setsid sh hidden & wait; }; exec sleep 601",
+        ]);
+        verb.env("OUTLIVE_ROOT", &spelling);
+        let job = bench.job(&bench.end(verb).expect(0).text());
+        // Whoever is only ever told the directory by its environment is found by that alone.
+        until("it has hidden", || {
+            bench.file("up").exists()
+                && commands(&bench)
+                    .iter()
+                    .any(|process| process.title.contains("sleep 600"))
+        });
+        job.kill_worker();
+        bench.run([ends, job.id()]).expect(0);
+        let left = commands(&bench);
+        assert!(
+            left.iter().all(|process| !process.title.contains("600")),
+            "{spelling:?}, {ends}: {left:?}"
+        );
+        if ends == "resume" {
+            job.stop(0);
+        }
+        assert_eq!(job.recorded(), "cancelled");
+        std::fs::remove_file(bench.file("up")).unwrap();
+    }
+    bench.audit();
+}
+
+#[test]
+fn a_job_whose_lock_is_gone_is_said_to_be_damaged_by_whoever_would_wait_for_it() {
+    let bench = bench!();
+    let interrupted = bench.sh("exec sleep 600");
+    interrupted.kill_worker();
+    let paused = bench.sh_with(&["--pause", "stop"], "exec sleep 600");
+    bench.run(["pause", paused.id()]).expect(0);
+    for job in [&interrupted, &paused] {
+        let lock = job.file("lock");
+        until("nobody holds it", || job.worker().is_none());
+        std::fs::remove_file(&lock).unwrap();
+        for verb in ["stop", "resume"] {
+            let ran = bench.run([verb, job.id()]).expect(1);
+            assert!(ran.errors().contains(lock.to_str().unwrap()), "{ran:?}");
+            assert_eq!(ran.errors().lines().count(), 1, "{ran:?}");
+        }
+        assert_eq!(bench.list().len(), 2);
+        // What the message says mends it.
+        empty(&lock);
+        bench.run(["stop", job.id()]);
+        job.until_recorded("cancelled");
+    }
+    bench.audit();
+}
+
+#[test]
+fn a_worker_whose_lock_is_gone_keeps_nobody_waiting() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    let lock = job.file("lock");
+    std::fs::remove_file(&lock).unwrap();
+    // It may go on, and honour what is asked, or leave: then that is said.
+    let ran = bench.run(["stop", job.id()]);
+    assert!(matches!(ran.code(), 0 | 1), "{ran:?}");
+    assert!(
+        ran.code() == 0 || ran.errors().contains(lock.to_str().unwrap()),
+        "{ran:?}"
+    );
+    until("nothing of it runs", || bench.census().is_empty());
+    empty(&lock);
+    bench.run(["stop", job.id()]);
+    job.until_recorded("cancelled");
+    bench.crashes();
+    bench.audit();
+}
+
+/// Make an empty file for the owner's eyes only.
+fn empty(path: &std::path::Path) {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .unwrap();
+}
+
+#[test]
+fn a_history_that_contradicts_the_record_is_said_to_be_damaged_and_left() {
+    use std::io::Write;
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    job.kill_worker();
+    let history = job.file("events.jsonl");
+    let good = std::fs::read(&history).unwrap();
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&history)
+        .unwrap();
+    file.write_all(b"{\"at_ms\":1,\"event\":\"state\",\"state\":\"done\"}\n")
+        .unwrap();
+    let before = std::fs::read(&history).unwrap();
+    for verb in ["stop", "resume", "pause"] {
+        let ran = bench.run([verb, job.id()]).expect(1);
+        assert!(ran.errors().contains(job.id()), "{ran:?}");
+        assert!(ran.errors().contains("cannot be read"), "{ran:?}");
+    }
+    bench.run(["doctor"]).expect(1);
+    assert_eq!(std::fs::read(&history).unwrap(), before);
+    std::fs::write(&history, good).unwrap();
+    bench.run(["stop", job.id()]);
+    job.until_recorded("cancelled");
+    bench.audit();
+}
+
+#[test]
+fn a_job_whose_leftovers_are_being_ended_for_a_resume_can_be_stopped() {
+    let bench = bench!();
+    let job = bench.sh_with(
+        &["--grace", "2s"],
+        "(trap '' TERM; echo > up; exec sleep 602) & exec sleep 603",
+    );
+    until("it ignores the signal", || {
+        bench.file("up").exists()
+            && commands(&bench)
+                .iter()
+                .any(|process| process.title.contains("sleep 602"))
+    });
+    job.kill_worker();
+    let resume = bench.background(bench.verb(["resume", job.id()]));
+    let stop = bench.run(["stop", job.id()]);
+    assert!(matches!(stop.code(), 0 | 1), "{stop:?}");
+    assert_eq!(job.recorded(), "cancelled");
+    assert!(commands(&bench).is_empty(), "{:?}", commands(&bench));
+    // Whichever of the two was first, neither waits for the other for ever.
+    let resumed = resume.end();
+    assert!(!resumed.errors().contains("panicked"), "{resumed:?}");
+    assert_eq!(job.recorded(), "cancelled");
+    bench.audit();
+}
+
+#[test]
+fn a_frozen_job_whose_worker_is_told_to_end_is_not_being_stopped() {
+    let bench = bench!();
+    let job = bench.sh("trap 'exit 0' TERM; echo ready; while :; do sleep 0.02; done");
+    job.until_printed("ready");
+    bench.run(["pause", job.id()]).expect(0);
+    job.worker().unwrap().signal(Signal::TERM);
+    until("nothing runs", || bench.census().is_empty());
+    let listed = bench.run(["list", "--all"]).expect(0).text();
+    assert!(
+        listed.contains("paused") && !listed.contains("stopping"),
+        "{listed}"
+    );
+    job.stop(0);
+    bench.crashes();
+    bench.audit();
+}

@@ -252,3 +252,41 @@ fn an_end_that_comes_while_the_store_is_read_only_is_recorded_after() {
     job.expect_states(&["queued", "running", "failed"]);
     bench.audit();
 }
+
+#[test]
+fn a_job_whose_next_attempt_is_due_on_a_full_disk_goes_on_once_there_is_space() {
+    let bench = bench!();
+    let Some(disk) = small(&bench) else { return };
+    let job = bench.sh_with(
+        &["--retry", "2", "--backoff", "100ms"],
+        "echo x >> tries; while [ ! -e go ]; do sleep 0.02; done; exit 3",
+    );
+    let tries = || {
+        let text = std::fs::read_to_string(bench.file("tries")).unwrap_or_default();
+        text.lines().count()
+    };
+    until("it is tried", || tries() == 1);
+    disk.fill("ballast");
+    let (pid, worker) = (job.pid(), job.worker().unwrap());
+    std::fs::write(bench.file("go"), "").unwrap();
+    until("the command has ended", || {
+        !matches!(outlive_tests::state_of(pid), Some('S' | 'R' | 'D'))
+    });
+    // The next attempt is due long before this returns; it cannot be recorded, and the worker stays, at rest.
+    let before = cpu_ticks(worker.pid);
+    bench
+        .run(["wait", "--timeout", "1500ms", job.id()])
+        .expect(5);
+    let spent = cpu_ticks(worker.pid) - before;
+    assert!(spent <= 30, "{spent} ticks of 10 ms in 1.5 s");
+    assert_eq!(job.shown()["alive"], true);
+    assert_eq!(tries(), 1, "an attempt that is not recorded is not made");
+    free(&bench);
+    assert_eq!(job.wait(), 3);
+    assert_eq!(tries(), 3);
+    assert_eq!(job.shown()["attempt"], 3);
+    job.expect_states(&["queued", "running", "failed"]);
+    assert_eq!(job.retries().len(), 2, "{:?}", job.events());
+    whole(&bench);
+    bench.audit();
+}

@@ -250,3 +250,31 @@ fn usage_is_told_apart_from_everything_else() {
     assert!(bench.jobs().is_empty());
     bench.audit();
 }
+
+#[test]
+fn a_list_tells_success_from_failure_whatever_the_code() {
+    let bench = bench!();
+    let three = bench.sh_with(&["--success-codes", "3"], "exit 3");
+    let zero = bench.sh_with(&["--success-codes", "3"], "exit 0");
+    let plain = bench.sh("exit 0");
+    let left = bench.sh("sleep 600 & exit 0");
+    for (job, code) in [(&three, 0), (&zero, 1), (&plain, 0), (&left, 0)] {
+        assert_eq!(job.wait(), code);
+    }
+    let listed = bench.run(["list", "--all"]).expect(0).text();
+    let line = |job: &outlive_tests::Job| {
+        let line = listed.lines().find(|line| line.contains(job.id()));
+        line.unwrap_or_else(|| panic!("{listed}")).to_owned()
+    };
+    assert!(line(&three).contains(" done, exited 3 ("), "{listed}");
+    assert!(line(&zero).contains(" failed, exited 0 ("), "{listed}");
+    assert!(line(&plain).contains(" exited 0 ("), "{listed}");
+    assert!(!line(&plain).contains("done"), "{listed}");
+    let words = line(&left);
+    assert!(
+        words.contains(" exited 0 (") && words.contains("s, processes left)"),
+        "{listed}"
+    );
+    left.stop(0);
+    bench.audit();
+}

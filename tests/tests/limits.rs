@@ -186,3 +186,36 @@ fn many_jobs_at_once_are_all_honoured() {
     });
     bench.audit();
 }
+
+#[test]
+fn a_job_whose_worker_cannot_be_set_up_has_failed_and_bars_no_name() {
+    let bench = bench!();
+    // What cannot be collected for want of descriptors is left for the next one.
+    bench.crashes();
+    let mut refused = 0;
+    for limit in 8..=14 {
+        let name = format!("web_{limit}");
+        let before = bench.jobs().len();
+        let verb = bench.verb_after(
+            &format!("ulimit -n {limit}"),
+            ["run", "--name", &name, "--", "sleep", "600"],
+        );
+        let ran = bench.end(verb);
+        if ran.code() == 0 {
+            bench.run(["stop", &name]).expect(0);
+        } else {
+            assert!(!ran.errors().is_empty(), "{ran:?}");
+            if bench.jobs().len() > before {
+                refused += 1;
+                let job = bench.run(["status", "--json", &name]).expect(0).json();
+                assert_eq!(job["state"], "failed", "{limit}: {job}");
+                assert!(!job["message"].is_null(), "{limit}: {job}");
+            }
+        }
+        bench
+            .run(["run", "--name", &name, "--wait", "--", "sh", "-c", "exit 5"])
+            .expect(5);
+    }
+    assert!(refused > 0, "one of these is too few for a worker");
+    bench.audit();
+}

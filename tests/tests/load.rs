@@ -119,3 +119,23 @@ fn a_sweep_never_takes_what_is_not_at_rest() {
     });
     bench.audit();
 }
+
+#[test]
+fn whoever_waits_for_a_job_that_is_swept_as_it_ends_is_told_how_it_ended() {
+    let bench = bench!();
+    bench.run(["list"]).expect(0);
+    let mut sweeper = bench.program("sh");
+    sweeper
+        .arg("-c")
+        .arg("until [ -e over ]; do \"$0\" clean --keep 0 > swept 2>&1; done")
+        .arg(bench.binary());
+    let sweeper = bench.background(sweeper);
+    for _ in 0..rounds(50) {
+        bench
+            .run(["run", "--wait", "--", "sh", "-c", "exit 7"])
+            .expect(7);
+    }
+    std::fs::write(bench.file("over"), "").unwrap();
+    sweeper.end().expect(0);
+    bench.audit();
+}

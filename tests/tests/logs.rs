@@ -370,3 +370,50 @@ fn the_log_of_a_job_that_has_not_run_is_empty() {
     assert_eq!(job.wait(), 0);
     bench.audit();
 }
+
+#[test]
+fn the_last_words_of_what_is_ended_before_the_next_attempt_are_kept() {
+    let bench = bench!();
+    let script = "(trap 'echo last words; exit 0' TERM; echo > up; while :; do sleep 0.02; done) & \
+                  until [ -e up ]; do sleep 0.01; done; rm up; exit 1";
+    let job = bench.sh_with(
+        &["--log-max", "1M", "--retry", "1", "--backoff", "1ms"],
+        script,
+    );
+    // The shell may say beside it that its `sleep` was terminated.
+    let said = || job.log_text().matches("last words\n").count();
+    assert_eq!(job.wait(), 1);
+    assert_eq!(job.retries().len(), 1);
+    assert_eq!(said(), 1, "{}", job.log_text());
+    job.stop(0);
+    assert_eq!(said(), 2, "{}", job.log_text());
+    bench.audit();
+}
+
+#[test]
+fn a_limit_that_is_too_small_to_be_kept_is_refused_at_once() {
+    let bench = bench!();
+    let limited = |limit: &str| {
+        bench.run([
+            "run",
+            "--wait",
+            "--log-max",
+            limit,
+            "--",
+            "seq",
+            "1",
+            "100000",
+        ])
+    };
+    for limit in ["1", "100", "63K"] {
+        let ran = limited(limit).expect(2);
+        assert!(ran.errors().contains("--log-max"), "{ran:?}");
+    }
+    assert!(bench.jobs().is_empty());
+    let smallest = bench.job(&limited("64K").expect(0).text());
+    assert!(taken(&smallest) <= 128 << 10, "{}", taken(&smallest));
+    // None at all, whatever the configuration says.
+    let all = bench.job(&limited("0").expect(0).text());
+    assert_eq!(all.log().len(), 588_895);
+    bench.audit();
+}

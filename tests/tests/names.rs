@@ -355,3 +355,62 @@ fn ids_are_readable_whatever_the_command() {
     }
     bench.audit();
 }
+
+#[test]
+fn a_name_is_that_of_the_project_first() {
+    let bench = bench!();
+    let inside = |project: &str, arguments: &[&str]| {
+        let dir = bench.file(project);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("outlive.toml"), "").unwrap();
+        let mut verb = bench.verb(arguments);
+        verb.current_dir(dir);
+        bench.end(verb)
+    };
+    let start = |project: &str| {
+        let ran = inside(project, &["run", "--name", "web", "--", "sleep", "600"]);
+        bench.job(&ran.expect(0).text())
+    };
+    let (first, second) = (start("one"), start("two"));
+    let outside = bench.start(["--name", "web", "--", "sleep", "600"]);
+    for (project, job) in [("one", &first), ("two", &second)] {
+        let shown = inside(project, &["status", "--json", "web"])
+            .expect(0)
+            .json();
+        assert_eq!(shown["id"], job.id());
+    }
+    inside("one", &["stop", "web"]).expect(0);
+    assert_eq!(first.recorded(), "cancelled");
+    // Its own job has ended; that of somebody else is not meant instead.
+    inside("one", &["stop", "web"]).expect(6);
+    for other in [&second, &outside] {
+        assert_eq!(other.recorded(), "running");
+    }
+    // What a project has no job of is looked for everywhere.
+    let only = bench.start(["--name", "api", "--", "sleep", "600"]);
+    inside("two", &["stop", "api"]).expect(0);
+    assert_eq!(only.recorded(), "cancelled");
+    bench.stop_all();
+    bench.audit();
+}
+
+#[test]
+fn a_name_that_several_ended_jobs_had_is_said_to_be_none_of_them() {
+    let bench = bench!();
+    let ids: Vec<String> = (0..2)
+        .map(|_| {
+            let ran = bench.run(["run", "--wait", "--name", "build", "--", "true"]);
+            ran.expect(0).text()
+        })
+        .collect();
+    for verb in ["log", "status", "wait", "restart"] {
+        let ran = bench.run([verb, "build"]).expect(4);
+        assert!(ran.errors().contains("name one by its id"), "{ran:?}");
+        assert!(
+            ids.iter().all(|id| ran.errors().contains(id.as_str())),
+            "{ran:?}"
+        );
+        assert_eq!(ran.errors().lines().count(), 1, "{ran:?}");
+    }
+    bench.audit();
+}

@@ -324,3 +324,96 @@ fn a_control_that_is_a_directory_does_not_keep_a_job_from_being_stopped() {
     bench.run(["clean", "--keep", "9"]);
     bench.audit();
 }
+
+#[test]
+fn a_control_in_the_form_of_a_directory_is_put_aside_and_said_once() {
+    let bench = bench!();
+    for form in ["control", "control/x", "control.taken", "control.taken/x/y"] {
+        for held in [true, false] {
+            let job = bench.sh("exec sleep 600");
+            if !held {
+                job.kill_worker();
+            }
+            // Made elsewhere and moved there: a worker takes it away before anything could be made inside of it.
+            let (name, inside) = form.split_once('/').unwrap_or((form, ""));
+            std::fs::create_dir_all(bench.file("made").join(inside)).unwrap();
+            std::fs::rename(bench.file("made"), job.file(name)).unwrap();
+            bench.run(["list"]).expect(0);
+            let ran = bench.run(["stop", "--timeout", "20s", job.id()]);
+            assert_eq!(job.recorded(), "cancelled", "{form}, {held}: {ran:?}");
+            // A line per round of a loop would make it thousands.
+            assert!(
+                job.events().len() < 10,
+                "{form}, {held}: {:?}",
+                job.events()
+            );
+            for name in ["control", "control.taken"] {
+                // What is left of it is nothing that the audit wants to see.
+                let _ = std::fs::remove_dir_all(job.file(name));
+            }
+        }
+    }
+    bench.run(["clean", "--keep", "9"]).expect(0);
+    bench.audit();
+}
+
+#[test]
+fn a_cancel_over_a_request_that_waits_is_heard_while_a_pause_is_under_way() {
+    let bench = bench!();
+    let job = bench.sh_with(
+        &["--pause", "stop", "--grace", "10m"],
+        "trap '' TERM; echo ready; until [ -e go ]; do sleep 0.02; done",
+    );
+    job.until_printed("ready");
+    let pause = bench.background(bench.verb(["pause", job.id()]));
+    until("the pause is under way", || {
+        !job.shown()["stopping"].is_null()
+    });
+    by_hand(&job, "resume\n");
+    // It must wait; and what is written over it is no notice to anybody.
+    bench
+        .run(["wait", "--timeout", "300ms", job.id()])
+        .expect(5);
+    assert!(job.file("control").exists(), "a resume waits for the pause");
+    by_hand(&job, "cancel\n");
+    until("it is taken", || {
+        let taken = std::fs::read_to_string(job.file("control.taken"));
+        taken.is_ok_and(|word| word.trim() == "cancel")
+    });
+    std::fs::write(bench.file("go"), "").unwrap();
+    job.until_recorded("cancelled");
+    // Whoever asked for the pause is told that it came to something else.
+    assert_ne!(pause.end().code(), 0);
+    bench.audit();
+}
+
+#[test]
+fn a_wait_beside_an_empty_control_is_at_rest() {
+    let bench = bench!();
+    let job = bench.sh_with(&["--pause", "stop"], "exec sleep 600");
+    bench.run(["pause", job.id()]).expect(0);
+    by_hand(&job, "");
+    let mut wait = bench.program("sh");
+    wait.args([
+        "-c",
+        "\"$0\" wait --timeout 2s \"$1\"; code=$?; times; exit $code",
+    ])
+    .arg(bench.binary())
+    .arg(job.id());
+    let ran = bench.end(wait).expect(5);
+    // The second line of `times` is that of the children: `0m0.010s 0m0.020s`.
+    let text = ran.text();
+    let spent: f64 = text.lines().last().map_or(9.0, |line| {
+        line.split_whitespace()
+            .filter_map(|time| {
+                time.strip_prefix("0m")?
+                    .strip_suffix('s')?
+                    .parse::<f64>()
+                    .ok()
+            })
+            .sum()
+    });
+    assert!(spent < 0.7, "{text}");
+    job.stop(0);
+    bench.audit();
+}

@@ -383,19 +383,30 @@ fn nothing_of_the_submitter_is_inherited_by_accident() {
 }
 
 #[test]
-fn an_input_that_nobody_writes_to_holds_up_the_command_alone() {
+fn an_input_that_could_hold_up_its_opener_is_refused_at_once() {
     let bench = bench!();
-    bench
-        .end({
-            let mut fifo = bench.program("mkfifo");
-            fifo.arg("fifo");
-            fifo
-        })
-        .expect(0);
-    let mut run = bench.background(bench.verb(["run", "--stdin", "fifo", "--", "cat"]));
-    outlive_tests::until("the job is made", || !bench.jobs().is_empty());
-    bench.run(["stop", "--all", "--timeout", "5s"]).expect(0);
-    outlive_tests::until("the submitter is told", || !run.runs());
+    let mut fifo = bench.program("mkfifo");
+    fifo.arg("fifo");
+    bench.end(fifo).expect(0);
+    std::fs::create_dir(bench.file("directory")).unwrap();
+    for input in ["fifo", "directory"] {
+        for wait in [
+            &[][..],
+            &["--wait"],
+            &["--timeout", "1h"],
+            &["--retry", "0"],
+        ] {
+            let arguments = [&["run", "--stdin", input], wait, &["--", "cat"]].concat();
+            let ran = bench.run(&arguments).expect(126);
+            assert!(ran.errors().contains(input), "{ran:?}");
+            let shown = bench.job(&ran.text()).shown();
+            assert_eq!(shown["state"], "failed", "{shown}");
+            assert!(
+                shown["message"].as_str().unwrap().contains(input),
+                "{shown}"
+            );
+        }
+    }
     bench.audit();
 }
 
@@ -463,8 +474,21 @@ fn times_without_end_are_times() {
         .run(["stop", "--timeout", "1e19", sleeper.id()])
         .expect(0);
     bench
-        .run(["run", "--wait", "--timeout", "0", "--", "sleep", "600"])
+        .run(["run", "--wait", "--timeout", "1ms", "--", "sleep", "600"])
         .expect(124);
+    // None at all, whatever the configuration says.
+    bench
+        .run([
+            "run",
+            "--wait",
+            "--timeout",
+            "0",
+            "--",
+            "sh",
+            "-c",
+            "exit 5",
+        ])
+        .expect(5);
     let stubborn = bench.sh_with(
         &["--grace", "0"],
         "trap '' TERM; echo ready; while :; do sleep 0.02; done",

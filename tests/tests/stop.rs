@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outlive_tests::{Bench, Job, bench, is_terminal, rounds, state_of, until};
+use outlive_tests::{Bench, Dice, Job, bench, is_terminal, rounds, state_of, until};
 
 /// The job was stopped: cancelled, and nothing of the bench is left at the moment that `stop` returned.
 #[track_caller]
@@ -470,6 +470,26 @@ fn a_job_that_ends_as_it_is_stopped_ends_once() {
             },
             "{state} {code}"
         );
+    }
+    bench.audit();
+}
+
+#[test]
+fn a_stop_that_comes_as_the_command_ends_ends_what_it_leaves() {
+    let bench = bench!();
+    let mut dice = Dice::new();
+    for round in 0..rounds(60) {
+        let job = bench.sh("sleep 617 & exec sleep 0.05");
+        dice.moment(90_000);
+        let ran = bench.run(["stop", job.id()]).expect(0);
+        // The shell and its children have this in their command lines; the worker, on its way out, has not.
+        let mut left = bench.census();
+        left.retain(|process| process.title.contains("sleep 617"));
+        assert!(left.is_empty(), "round {round}: {left:?} after {ran:?}");
+        let state = job.recorded();
+        assert!(matches!(state.as_str(), "cancelled" | "done"), "{state}");
+        // Nothing is left to be stopped, whichever of the two came first.
+        bench.run(["stop", job.id()]).expect(6);
     }
     bench.audit();
 }

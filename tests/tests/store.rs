@@ -471,3 +471,30 @@ fn stamps_of_a_clock_that_was_set_back_confuse_nobody() {
     }
     bench.audit();
 }
+
+#[test]
+fn a_directory_that_is_refused_is_left_exactly_as_it_is() {
+    let bench = bench!();
+    fs::create_dir(bench.root()).unwrap();
+    for (mode, inside) in [
+        (0o755, "thesis.tex"),
+        (0o711, "jobs.txt"),
+        (0o500, "formatter.rs"),
+    ] {
+        fs::write(bench.root().join(inside), "years of work").unwrap();
+        fs::set_permissions(bench.root(), Permissions::from_mode(mode)).unwrap();
+        let changed = fs::metadata(bench.root()).unwrap();
+        refused(&bench, &[inside]);
+        let after = fs::metadata(bench.root()).unwrap();
+        assert_eq!(after.mode() & 0o7777, mode);
+        assert_eq!(
+            (after.ctime(), after.ctime_nsec()),
+            (changed.ctime(), changed.ctime_nsec()),
+            "not even touched and put back"
+        );
+        fs::set_permissions(bench.root(), Permissions::from_mode(0o700)).unwrap();
+        fs::remove_file(bench.root().join(inside)).unwrap();
+    }
+    fs::remove_dir(bench.root()).unwrap();
+    bench.audit();
+}

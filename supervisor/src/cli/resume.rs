@@ -57,11 +57,12 @@ fn resume(job: &Job) -> Result<()> {
             return Ok(());
         }
         if !view.held {
-            if run_again(job)? {
-                return Ok(());
+            match run_again(job) {
+                Ok(true) => return Ok(()),
+                // Somebody else was faster, and is about to run it, or asks for something at every turn.
+                Ok(false) | Err(Error::NotNow(_)) => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error),
             }
-            // Somebody else was faster, and is about to run it.
-            std::thread::sleep(PAUSE);
             continue;
         }
         match job.request(Request::Resume) {

@@ -208,14 +208,15 @@ fn initialize(root: &Path, file: &Path) -> Result<()> {
     written.map_err(|error| DiskError::new("write", file, error).into())
 }
 
-/// Whether this is the format of a store that somebody else is making just now, under its ticket.
+/// Whether this is the format of a store that somebody else is making just now: in place, or under its ticket.
 fn is_new_format(name: &std::ffi::OsStr) -> bool {
     let ticket = name.to_str().and_then(|name| name.strip_prefix("format."));
-    ticket.is_some_and(|ticket| {
+    let is_ticket = |ticket: &str| {
         ticket
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b'-')
-    })
+    };
+    name == "format" || ticket.is_some_and(is_ticket)
 }
 
 fn make_directory(path: &Path, parents: bool) -> Result<()> {
