@@ -22,5 +22,5 @@ pub(crate) use signal::{signal_everyone, signal_one};
 pub(crate) use spawn::{CannotStart, Command, Waiting, fork_command};
 pub(crate) use tree::{
     Frozen, become_subreaper, freeze, is_empty, is_empty_after_reaping, kill_round, name_all,
-    others, reap_adopted, signal_at_once, survivors, thaw,
+    others, reap_adopted, signal_at_once, signal_lone, survivors, thaw,
 };

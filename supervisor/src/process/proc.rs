@@ -77,6 +77,21 @@ impl Process {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 
+    /// Whether `signal` ends it at once: it neither catches, ignores nor blocks it. No when that cannot be read.
+    pub(crate) fn dies_of(&self, signal: i32) -> bool {
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
+            return false;
+        };
+        let has = |field: &str| {
+            let mask = status.lines().find_map(|line| line.strip_prefix(field))?;
+            let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+            Some(mask >> (signal - 1) & 1 == 1)
+        };
+        ["SigCgt:", "SigIgn:", "SigBlk:", "ShdPnd:"]
+            .into_iter()
+            .all(|field| has(field) == Some(false))
+    }
+
     /// Whether this is the process that `other` describes, and not a later one with its number.
     pub(crate) fn is_same(&self, other: &Process) -> bool {
         self.pid == other.pid && self.start == other.start

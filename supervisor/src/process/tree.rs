@@ -110,6 +110,22 @@ pub(crate) fn signal_at_once(leader: impl Into<Option<Pid>>, signal: i32) -> io:
     Ok(hit)
 }
 
+/// Sends `signal` to the leader alone, if it is all there is of the tree and the signal ends it; says whether it did.
+///
+/// This is [`signal_at_once`] for the commonest tree, without stopping it first. A child that it was forking just then is
+/// ours once the leader is dead, and has not had the signal.
+pub(crate) fn signal_lone(leader: Pid, signal: i32) -> io::Result<bool> {
+    let living = survivors()?;
+    let [only] = living.as_slice() else {
+        return Ok(false);
+    };
+    let runs = matches!(only.state, b'R' | b'S' | b'D');
+    if only.pid != leader || only.threads > 1 || !runs || !only.dies_of(signal) {
+        return Ok(false);
+    }
+    Ok(send(only, signal) == Sent::Delivered)
+}
+
 /// Sends SIGKILL to every descendant, pass after pass until one finds nothing that was not hit
 /// before, and reaps what has died, but never the leader. Says how many were hit.
 ///

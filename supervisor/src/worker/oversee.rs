@@ -142,15 +142,17 @@ impl Course<'_> {
             }
         }
         let since = clock::since_boot();
+        let lone = tree.signal_lone(TERM)?;
         tree.stop = Some(Stop {
             why,
             stage: Stage::Asked(since + self.grace),
             since,
             since_ms: clock::now_ms(),
+            lone,
             shown: false,
             named: false,
         });
-        tree.signal(TERM)
+        if lone { Ok(()) } else { tree.signal(TERM) }
     }
 
     /// Go on with the stop that is under way: force it, look again, name what does not die, show it.
@@ -160,7 +162,13 @@ impl Course<'_> {
             return Ok(());
         };
         match stop.stage {
-            Stage::Asked(until) if until > now => {}
+            Stage::Asked(until) if until > now => {
+                if stop.lone && tree.exit.is_some() {
+                    // It was forking as it got the signal: what it has left has not heard of it.
+                    stop.lone = false;
+                    tree.signal(TERM)?;
+                }
+            }
             Stage::Asked(_) => {
                 tree.kill()?;
                 stop.stage = Stage::Forced {

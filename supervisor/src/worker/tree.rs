@@ -45,6 +45,8 @@ pub(super) struct Stop {
     pub(super) since: Duration,
     /// When it began, in ms since the epoch.
     pub(super) since_ms: u64,
+    /// Whether only the command has had the signal, as there was nothing else.
+    pub(super) lone: bool,
     /// Whether the record shows it. One that takes a moment only is never recorded on its own.
     pub(super) shown: bool,
     /// Whether the record names the processes that do not die.
@@ -112,6 +114,16 @@ impl Tree {
         process::signal_at_once(self.leader_pid(), signal)?;
         self.frozen = None;
         Ok(())
+    }
+
+    /// Send a signal to the command, if that is all there is and the signal ends it; says whether it was sent.
+    pub(super) fn signal_lone(&self, signal: i32) -> std::io::Result<bool> {
+        match &self.leader {
+            Some(leader) if self.exit.is_none() && self.frozen.is_none() => {
+                process::signal_lone(leader.pid(), signal)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Kill everything that is found now.
