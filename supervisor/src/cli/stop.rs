@@ -53,7 +53,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             }
             Ok(_) => 0,
             Err(error) => {
-                exit::say(&error.to_string());
+                exit::say(&advise(job, &error));
                 error.exit_code()
             }
         };
@@ -84,6 +84,19 @@ fn unfinished(store: &Store, all: bool) -> Result<Vec<Job>> {
         .filter(|view| scope.holds(view) && (!view.state.is_terminal() || view.leftovers))
         .map(|view| store.job(&view.descriptor.id))
         .collect())
+}
+
+/// What went wrong, and what helps where the request itself has no room on the disk.
+fn advise(job: &Job, error: &Error) -> String {
+    match error {
+        Error::Disk(disk) if disk.source.kind() == std::io::ErrorKind::StorageFull => {
+            format!(
+                "{error}; 'outlive signal --tree {} TERM' needs no room",
+                job.id()
+            )
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Ask all of them first, so that their graces run side by side; then wait for each.
