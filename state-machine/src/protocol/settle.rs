@@ -2,7 +2,7 @@
 
 use crate::control::Request;
 use crate::disk::{Dir, Disk, Name};
-use crate::job::State;
+use crate::job::{self, Event, State};
 use crate::protocol::claim::{Claim, claim, tree_is_free};
 use crate::protocol::create::Durable;
 use crate::protocol::hold::{Holder, TakeOver, note, record, take_over};
@@ -83,17 +83,15 @@ pub fn settle<D: Disk>(
     Ok(Settled::Answered(asked))
 }
 
-/// The state that a request brings a job to that nobody works on, or `None` where it changes nothing: it is
+/// The state that a request brings a job to that nobody works on, or `None` where the table has no such step: it is
 /// there already, it has ended, or it is on its way.
 fn answer(state: State, asked: Request) -> Option<State> {
-    match (state, asked) {
-        (State::Done | State::Failed | State::Cancelled, _) => None,
-        (_, Request::Cancel) => Some(State::Cancelled),
-        (State::Queued | State::Interrupted, Request::Pause) => Some(State::Paused),
-        (State::Paused | State::Interrupted, Request::Resume) => Some(State::Queued),
-        (State::Running | State::Paused, Request::Pause) => None,
-        (State::Queued | State::Running, Request::Resume) => None,
-    }
+    let event = match asked {
+        Request::Cancel => Event::Cancelled,
+        Request::Pause => Event::Paused,
+        Request::Resume => Event::Resumed { held: false },
+    };
+    job::next(state, event).ok()
 }
 
 /// What letting a job go came to.

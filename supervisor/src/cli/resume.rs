@@ -70,6 +70,11 @@ fn resume(job: &Job) -> Result<()> {
             Ok(Requested::Outranked) => {
                 return Err(Error::NotNow(format!("{} is being stopped", job.id())));
             }
+            // Everybody asks at once, and each of them is answered in turn.
+            Err(Error::NotNow(_)) => {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
             Err(error) => return Err(error),
         }
         let after = job.wait_until(None, |view| {

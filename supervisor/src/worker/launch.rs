@@ -1,139 +1,18 @@
-//! Making a worker. A program with one thread forks it, which is quick; any other program executes one, which forks
-//! itself away from its parent and leaves no child behind.
+//! Making a worker by forking it: the child leaves everything of its parent behind and takes the job's lock along. Only for a
+//! program with one thread.
 
-use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::process::{chdir, setsid, umask};
-use state_machine::id::JobId;
-use state_machine::protocol::look::View;
 
 use super::course::Course;
-use crate::clock;
 use crate::error::{Error, Result};
-use crate::store::{Begun, Held, Job, JobSpec, Store};
+use crate::store::{Held, Job};
 use crate::sys::{self, Forked};
-
-/// How an embedding program starts workers: a program that calls [`serve`] when it is given these arguments and, after
-/// them, the directory of a job. The `outlive` binary does so for `outlive worker`.
-#[derive(Clone, Debug)]
-pub struct Launcher {
-    program: PathBuf,
-    arguments: Vec<OsString>,
-}
-
-impl Launcher {
-    /// Start workers by running `program` with `arguments` and the job's directory.
-    pub fn program(program: impl Into<PathBuf>, arguments: &[&str]) -> Launcher {
-        Launcher {
-            program: program.into(),
-            arguments: arguments.iter().map(OsString::from).collect(),
-        }
-    }
-
-    /// Start workers with the `outlive` that is found in `PATH`.
-    pub fn outlive() -> Launcher {
-        Launcher::program("outlive", &["worker"])
-    }
-
-    fn run(&self, dir: &Path) -> Result<()> {
-        let failed = |why: String| Error::Worker(format!("the worker was not started: {why}"));
-        let output = Command::new(&self.program)
-            .args(&self.arguments)
-            .arg(dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .output()
-            .map_err(|error| failed(format!("{}: {error}", self.program.display())))?;
-        if output.status.success() {
-            Ok(())
-        } else {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(failed(said.trim().to_owned()))
-        }
-    }
-}
-
-impl Store {
-    /// Make a job and start it. Where the spec has a name that an unfinished job of the same project bears, that job is
-    /// returned with `false` and nothing is made (R12).
-    ///
-    /// When this returns, the job survives a loss of power and its command runs, or has failed to start: then the job
-    /// is failed, and its message says why.
-    pub fn start(&self, spec: JobSpec, launcher: &Launcher) -> Result<(Job, bool)> {
-        match self.begin(spec)? {
-            Begun::New(held) => {
-                self.acknowledge()?;
-                let job = self.job(held.holder.id());
-                job.let_go(*held)?;
-                launcher.run(&job.dir())?;
-                Ok((job, true))
-            }
-            Begun::UnderWay(view) => Ok((self.job(&view.descriptor.id), false)),
-        }
-    }
-}
-
-impl Job {
-    /// Start a worker on a job that nobody works on: one that is queued, paused or interrupted.
-    pub fn start(&self, launcher: &Launcher) -> Result<()> {
-        launcher.run(&self.dir())
-    }
-}
-
-/// Be the program that a [`Launcher`] runs: take the job in `dir` and leave a worker on it. Returns when the command
-/// runs or has failed to start. The calling process must have one thread.
-pub fn serve(dir: &Path) -> Result<()> {
-    let dir = std::path::absolute(dir)
-        .map_err(|error| Error::Disk(crate::error::DiskError::new("find", dir, error)))?;
-    let usage = || Error::Usage(format!("{} is not the directory of a job", dir.display()));
-    let id = dir
-        .file_name()
-        .and_then(|name| name.to_str())
-        .and_then(|name| JobId::parse(name).ok())
-        .ok_or_else(usage)?;
-    let jobs = dir.parent().filter(|jobs| jobs.ends_with("jobs"));
-    let root = jobs.and_then(Path::parent).ok_or_else(usage)?;
-    let job = Store::open_existing(root)?.job(&id);
-    let view: View = job.look()?;
-    if view.state.is_terminal() {
-        return Err(Error::Ended {
-            id,
-            state: view.state,
-        });
-    }
-    let held =
-        hold_in_time(&job)?.ok_or_else(|| Error::NotNow(format!("{id} has a worker already")))?;
-    launch(&job, held)?.started().map(|_| ())
-}
-
-/// Take the job. Of one that never ran somebody may hold a copy of the lock for a moment: a host with many threads that
-/// was just starting another program when it let go (F8).
-fn hold_in_time(job: &Job) -> Result<Option<Held>> {
-    let deadline = clock::since_boot() + HOLD_PATIENCE;
-    loop {
-        if let Some(held) = job.hold_to_run()? {
-            return Ok(Some(held));
-        }
-        let never_ran = job.look()?.status.attempt == 0;
-        if !never_ran || clock::since_boot() > deadline {
-            return Ok(None);
-        }
-        std::thread::sleep(HOLD_PAUSE);
-    }
-}
-
-/// How long, and how often, a job that never ran is tried to be taken.
-const HOLD_PATIENCE: Duration = Duration::from_secs(2);
-const HOLD_PAUSE: Duration = Duration::from_millis(2);
 
 /// What a worker has said about its start.
 #[derive(Clone, Debug, PartialEq, Eq)]

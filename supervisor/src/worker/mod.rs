@@ -3,7 +3,8 @@
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `launch` | making a worker: forked by the command line, or executed by an embedding program |
+//! | `launch` | making a worker by forking it, and what it says of its start |
+//! | `launcher` | making one from an embedding program, by executing a program that forks it |
 //! | `course` | the story of one job from its first attempt to its end |
 //! | `attempt` | starting the command: files, tree lock, the child that waits for its record |
 //! | `tree` | the tree of one attempt: what it is doing, and the stop that is under way |
@@ -20,9 +21,10 @@ mod book;
 mod course;
 mod hook;
 mod launch;
+mod launcher;
 mod oversee;
 mod tree;
 mod wake;
 
 pub(crate) use launch::{Launched, Start, launch};
-pub use launch::{Launcher, serve};
+pub use launcher::{Launcher, serve};

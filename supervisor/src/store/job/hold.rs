@@ -20,8 +20,8 @@ use crate::store::{Held, Search, end_leftovers};
 
 use super::Job;
 
-/// How long a job that changes under a look is tried again, in looks.
-const TENDING: u32 = 4;
+/// How often a job is settled again because somebody else asked for something just then.
+const TENDING: u32 = 64;
 
 impl Job {
     /// Answer what was asked of the job, if nobody holds it, ending the processes that its dead worker left where
