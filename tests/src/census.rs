@@ -43,7 +43,7 @@ pub(crate) fn census(marker: &str, dir: &Path) -> Vec<Process> {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
             continue;
         };
-        if pid == std::process::id() as i32 || !belongs(pid, marker, dir) {
+        if is_this_program(pid) || !belongs(pid, marker, dir) {
             continue;
         }
         let (Some(start), Some(state)) = (start_of(pid), state_of(pid)) else {
@@ -58,6 +58,13 @@ pub(crate) fn census(marker: &str, dir: &Path) -> Vec<Process> {
         }
     }
     found
+}
+
+/// Whether it is this test program, or a child of it that has not executed anything yet: such a one has copies of every
+/// descriptor of the program, those of other tests among them, and is nobody's for that moment.
+fn is_this_program(pid: i32) -> bool {
+    let program = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    program(&pid.to_string()).is_some_and(|path| Some(path) == program("self"))
 }
 
 fn title(pid: i32) -> String {
