@@ -72,13 +72,8 @@ fn start_locked<D: Disk>(
             Look::Job(_) | Look::Gone => {}
         }
     }
-    made(create(
-        disk,
-        descriptor,
-        Some((key, count + 1)),
-        ticket,
-        durable,
-    )?)
+    let key = Some((key, count + 1));
+    Ok(made(create(disk, descriptor, key, ticket, durable)?))
 }
 
 /// Make the next numbered job of a task: `name_of` gives the name for a number. Every call makes a new job.
@@ -104,18 +99,18 @@ pub fn start_numbered<D: Disk>(
     descriptor.name = name_of(number);
     let created = create(disk, descriptor, Some((key, number)), ticket, durable)?;
     disk.close(key_lock)?;
-    made(created)
+    Ok(made(created))
 }
 
 fn pointer_of(key: &Key) -> Place {
     Dir::Keys.at(Name::Pointer(key.clone()))
 }
 
-fn made<H, F>(made: Made<H>) -> Result<Started<H>, F> {
-    Ok(match made {
+fn made<H>(made: Made<H>) -> Started<H> {
+    match made {
         Made::Job { id, lock } => Started::New { id, lock },
         Made::Crowded => Started::Busy,
-    })
+    }
 }
 
 /// Whether two jobs are started under the same name or to the same destination: two keys whose hashes collide

@@ -60,7 +60,7 @@ fn resume(job: &Job) -> Result<()> {
             match run_again(job) {
                 Ok(true) => return Ok(()),
                 // Somebody else was faster, and is about to run it, or asks for something at every turn.
-                Ok(false) | Err(Error::NotNow(_)) => std::thread::sleep(PAUSE),
+                Ok(false) | Err(Error::Busy(_)) => std::thread::sleep(PAUSE),
                 Err(error) => return Err(error),
             }
             continue;
@@ -71,7 +71,7 @@ fn resume(job: &Job) -> Result<()> {
                 return Err(Error::NotNow(format!("{} is being stopped", job.id())));
             }
             // Everybody asks at once, and each of them is answered in turn.
-            Err(Error::NotNow(_)) => {
+            Err(Error::Busy(_)) => {
                 std::thread::sleep(PAUSE);
                 continue;
             }

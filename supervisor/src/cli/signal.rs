@@ -1,17 +1,14 @@
 //! `outlive signal`: send a signal to the command of a job, or to all of its processes.
 
-use std::os::fd::AsFd;
-
 use clap::{Arg, ArgMatches, Command, value_parser};
 use nix::sys::signal::Signal;
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use state_machine::protocol::look::View;
 
 use super::Verb;
 use super::arguments::{find_job, flag, job};
 use crate::error::{Error, Result};
 use crate::process::{self, signal_everyone, signal_one};
-use crate::store::{Job, Store};
+use crate::store::{Job, Search, Store, with_marks};
 
 pub(super) const VERB: Verb = Verb {
     name: "signal",
@@ -97,7 +94,7 @@ fn send_to_command(job: &Job, signal: i32) -> Result<()> {
             format!("{id} has no process yet; try again when it runs")
         }));
     };
-    if with_marks(job, |marked| signal_one(marked, pid, signal))? {
+    if by_marks(job, |marked| signal_one(marked, pid, signal))? {
         Ok(())
     } else {
         Err(Error::NotNow(format!(
@@ -108,7 +105,7 @@ fn send_to_command(job: &Job, signal: i32) -> Result<()> {
 
 fn send_to_tree(job: &Job, signal: i32) -> Result<()> {
     held(job)?;
-    if with_marks(job, |marked| signal_everyone(marked, signal))? > 0 {
+    if by_marks(job, |marked| signal_everyone(marked, signal))? > 0 {
         Ok(())
     } else {
         Err(Error::NotNow(format!(
@@ -143,18 +140,8 @@ fn held(job: &Job) -> Result<View> {
 }
 
 /// Send by way of the marks that the job's processes carry.
-fn with_marks<T>(
-    job: &Job,
-    send: impl FnOnce(&process::Job<'_>) -> std::io::Result<T>,
-) -> Result<T> {
-    let dir = job.dir();
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let tree = openat(CWD, dir.join("tree"), flags, Mode::empty()).ok();
-    let marked = process::Job {
-        dir: &dir,
-        tree: tree.as_ref().map(AsFd::as_fd),
-    };
-    send(&marked).map_err(|error| {
+fn by_marks<T>(job: &Job, send: impl FnOnce(&process::Job<'_>) -> std::io::Result<T>) -> Result<T> {
+    with_marks(&job.dir(), Search::Descriptors, send).map_err(|error| {
         Error::NotNow(format!(
             "the processes of {} cannot be signalled: {error}",
             job.id()

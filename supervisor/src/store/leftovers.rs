@@ -1,4 +1,4 @@
-//! Ending what a dead worker left of a job's tree (R11). Which processes those are is the process room's knowledge;
+//! The processes that carry a job's marks, and ending what a dead worker left of its tree (R11). Which processes those are is the process room's knowledge;
 //! when they must go is the protocols'.
 
 use std::io;
@@ -19,8 +19,12 @@ pub(crate) enum Search {
     Descriptors,
 }
 
-/// End every process of the job in `dir` and say whether SIGKILL was needed.
-pub(crate) fn end_leftovers(dir: &Path, search: Search, grace: Duration) -> io::Result<bool> {
+/// Do something with the processes that carry the marks of the job in `dir`.
+pub(crate) fn with_marks<T>(
+    dir: &Path,
+    search: Search,
+    act: impl FnOnce(&process::Job<'_>) -> io::Result<T>,
+) -> io::Result<T> {
     let tree = match search {
         Search::Environments => None,
         Search::Descriptors => {
@@ -28,12 +32,18 @@ pub(crate) fn end_leftovers(dir: &Path, search: Search, grace: Duration) -> io::
             openat(CWD, dir.join("tree"), flags, Mode::empty()).ok()
         }
     };
-    let job = process::Job {
+    act(&process::Job {
         dir,
         tree: tree.as_ref().map(AsFd::as_fd),
-    };
-    if search == Search::Environments && process::count(&job)? == 0 {
-        return Ok(false);
-    }
-    Ok(process::end(&job, grace)?.forced)
+    })
+}
+
+/// End every process of the job in `dir` and say whether SIGKILL was needed.
+pub(crate) fn end_leftovers(dir: &Path, search: Search, grace: Duration) -> io::Result<bool> {
+    with_marks(dir, search, |job| {
+        if search == Search::Environments && process::count(job)? == 0 {
+            return Ok(false);
+        }
+        Ok(process::end(job, grace)?.forced)
+    })
 }

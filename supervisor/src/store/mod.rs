@@ -33,7 +33,7 @@ use crate::watch::{Interest, Watch};
 
 pub use exit_code::exit_code;
 pub use job::{Job, Requested, Stopped};
-pub(crate) use leftovers::{Search, end_leftovers};
+pub(crate) use leftovers::{Search, end_leftovers, with_marks};
 pub use report::{Report, ReportedProgress};
 pub(crate) use root::untrusted;
 pub use spec::JobSpec;

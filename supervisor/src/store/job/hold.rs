@@ -35,7 +35,9 @@ impl Job {
                 Recovered::LeftoversFirst(holder) => holder,
                 // What is damaged is said by whoever tries to take the job or to look at it.
                 Recovered::Damaged => {
-                    self.hold()?;
+                    if let Some(held) = self.hold()? {
+                        self.let_go(held)?;
+                    }
                     return Ok(forced);
                 }
                 Recovered::Gone => {
@@ -55,10 +57,7 @@ impl Job {
                 },
             };
         }
-        Err(Error::NotNow(format!(
-            "processes of {} cannot be ended",
-            self.id
-        )))
+        Err(Error::Busy(self.id.to_string()))
     }
 
     /// End the processes that a dead worker left, within what remains of the grace (R11).
@@ -136,14 +135,19 @@ impl Job {
     /// Take the job to run it, after ending what an earlier attempt left (R11): a worker that did it would be deaf
     /// meanwhile. `None` when somebody holds it.
     pub(crate) fn hold_to_run(&self) -> Result<Option<Held>> {
-        let held = self.hold()?;
-        if let Some(held) = &held
-            && held.holder.status().attempt > 0
-            && !held.holder.status().state.is_terminal()
+        let Some(held) = self.hold()? else {
+            return Ok(None);
+        };
+        let status = held.holder.status();
+        if status.attempt > 0
+            && !status.state.is_terminal()
+            && let Err(error) = self.end_leftovers(&held.descriptor, &held.holder)
         {
-            self.end_leftovers(&held.descriptor, &held.holder)?;
+            // What was asked while we held the job must not lie unread for that (R6).
+            self.let_go(held)?;
+            return Err(error);
         }
-        Ok(held)
+        Ok(Some(held))
     }
 
     /// Record that a job whose worker could not be made has failed, so that it does not stand as one to be resumed.
