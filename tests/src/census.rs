@@ -67,9 +67,15 @@ fn is_this_program(pid: i32) -> bool {
     program(&pid.to_string()).is_some_and(|path| Some(path) == program("self"))
 }
 
+/// The command line; the name, in brackets as `ps` has it, of a process that is on its way out and has no memory left.
 fn title(pid: i32) -> String {
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
+    let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let line = read("cmdline");
+    let text = if line.is_empty() {
+        format!("[{}]", String::from_utf8_lossy(&read("comm")).trim_end())
+    } else {
+        String::from_utf8_lossy(&line).replace('\0', " ")
+    };
     text.trim_end().chars().take(200).collect()
 }
 
@@ -128,6 +134,14 @@ impl Process {
             title: title(pid),
             start: start_of(pid)?,
         })
+    }
+
+    /// Whether it is a worker, be it one that is ending: that has lost its memory, and its command line with it, before it
+    /// closes its files.
+    pub fn is_worker(&self) -> bool {
+        self.title
+            .trim_start_matches('[')
+            .starts_with("outlive worker")
     }
 
     /// Kill it.

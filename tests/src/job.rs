@@ -207,7 +207,7 @@ impl<'a> Job<'a> {
         openers(&self.file("lock"))
             .into_iter()
             .filter_map(Process::find)
-            .find(|process| process.title.starts_with("outlive worker"))
+            .find(|process| process.is_worker())
     }
 
     /// Kill the worker, as nobody should, and wait until it is gone.

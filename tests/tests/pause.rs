@@ -28,7 +28,7 @@ fn count(bench: &Bench, name: &str) -> u32 {
 /// The processes of the job's tree, the worker left out.
 fn tree(bench: &Bench) -> Vec<outlive_tests::Process> {
     let mut tree = bench.census();
-    tree.retain(|process| !process.title.starts_with("outlive worker"));
+    tree.retain(|process| !process.is_worker());
     tree
 }
 

@@ -11,7 +11,7 @@ fn gone(bench: &Bench, job: &Job) {
     let left: Vec<_> = bench
         .census()
         .into_iter()
-        .filter(|process| !process.title.starts_with("outlive worker"))
+        .filter(|process| !process.is_worker())
         .collect();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(job.recorded(), "cancelled");
