@@ -178,6 +178,9 @@ pub enum Content {
 }
 
 /// A file system, one atomic effect per method.
+///
+/// Every method tracks its caller, so that a checker can name an effect by where a protocol asks for it. A real disk has
+/// no use for that, and what is not used is not passed once the call is inlined.
 pub trait Disk {
     /// An open description of a file, and with it the lock that was taken through it.
     type Handle;
@@ -186,69 +189,91 @@ pub trait Disk {
 
     /// Open an existing file, to lock it in this mode. One that is to be locked exclusively is opened for
     /// writing: then its last close is a notice to whoever watches the directory, and a mere probe is none.
+    #[track_caller]
     fn open(&mut self, place: &Place, mode: Mode) -> Result<Open<Self::Handle>, Self::Fault>;
 
     /// Make a file that must not exist yet, and open it to lock it.
+    #[track_caller]
     fn create(&mut self, place: &Place) -> Result<Create<Self::Handle>, Self::Fault>;
 
     /// Try to lock without waiting. Only for a description that holds no lock: converting one loses it (F9).
+    #[track_caller]
     fn lock(&mut self, handle: &Self::Handle, mode: Mode) -> Result<bool, Self::Fault>;
 
     /// Whether the open file is the one that stands at `place` now (F17).
+    #[track_caller]
     fn stands(&mut self, handle: &Self::Handle, place: &Place) -> Result<bool, Self::Fault>;
 
     /// Close, and let the lock go unless another process has the same description (F2).
+    #[track_caller]
     fn close(&mut self, handle: Self::Handle) -> Result<(), Self::Fault>;
 
     /// Whether anything stands at `place`.
+    #[track_caller]
     fn exists(&mut self, place: &Place) -> Result<bool, Self::Fault>;
 
     /// Read a descriptor.
+    #[track_caller]
     fn read_descriptor(&mut self, dir: &Dir) -> Result<Read<Descriptor>, Self::Fault>;
 
     /// Read a status.
+    #[track_caller]
     fn read_status(&mut self, dir: &Dir) -> Result<Read<Status>, Self::Fault>;
 
     /// Read a history; an absent one is empty.
+    #[track_caller]
     fn read_history(&mut self, dir: &Dir) -> Result<History, Self::Fault>;
 
     /// Read a control file; `None` where there is none.
+    #[track_caller]
     fn read_control(&mut self, place: &Place) -> Result<Option<Control>, Self::Fault>;
 
     /// Read the pointer of a key.
+    #[track_caller]
     fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, Self::Fault>;
 
     /// Write a whole file that nobody else reads or writes yet.
+    #[track_caller]
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, Self::Fault>;
 
     /// Append lines to the history in one write. `mend` gives a torn last line its newline first.
+    #[track_caller]
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, Self::Fault>;
 
     /// Make a file's content, or a directory's names, survive a loss of power (F28, F29).
+    #[track_caller]
     fn sync(&mut self, place: &Place) -> Result<Change, Self::Fault>;
 
     /// Rename, replacing a file that is there.
+    #[track_caller]
     fn rename(&mut self, from: &Place, to: &Place) -> Result<Change, Self::Fault>;
 
     /// Rename, unless something is there (F21).
+    #[track_caller]
     fn rename_new(&mut self, from: &Place, to: &Place) -> Result<Change, Self::Fault>;
 
     /// Give a file a second name, unless something is there.
+    #[track_caller]
     fn link(&mut self, from: &Place, to: &Place) -> Result<Change, Self::Fault>;
 
     /// Remove a file's name.
+    #[track_caller]
     fn unlink(&mut self, place: &Place) -> Result<Change, Self::Fault>;
 
     /// Make a directory.
+    #[track_caller]
     fn mkdir(&mut self, dir: &Dir) -> Result<Change, Self::Fault>;
 
     /// Remove an empty directory.
+    #[track_caller]
     fn rmdir(&mut self, dir: &Dir) -> Result<Change, Self::Fault>;
 
     /// The names in a directory, in any order; `None` where there is none.
+    #[track_caller]
     fn list(&mut self, dir: &Dir) -> Result<Option<Vec<Name>>, Self::Fault>;
 
     /// Give way to others before the `round`th further try (from 0); no effect on any file.
+    #[track_caller]
     fn give_way(&mut self, round: u32) -> Result<(), Self::Fault>;
 }
 

@@ -27,7 +27,7 @@ const CONTROL_LIMIT: u64 = 4096;
 /// An open file, and the lock that was taken through it. Dropping it only closes (F6, F7): where another process
 /// has the same description, the lock stays.
 #[derive(Debug)]
-pub(crate) struct LockFile(OwnedFd);
+pub struct LockFile(OwnedFd);
 
 impl AsFd for LockFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -41,15 +41,16 @@ impl From<LockFile> for OwnedFd {
     }
 }
 
-/// A store's directory tree.
+/// A store's directory tree. A [`Store`](crate::Store) makes its own; it is public for whoever runs a protocol of
+/// [`state_machine`] by itself, as checkers do.
 #[derive(Clone, Debug)]
-pub(crate) struct FsDisk {
+pub struct FsDisk {
     root: PathBuf,
 }
 
 impl FsDisk {
-    /// The disk under `root`.
-    pub(crate) fn new(root: PathBuf) -> FsDisk {
+    /// The disk under `root`, which is taken as it is: [`Store::open`](crate::Store::open) looks whether it may be used.
+    pub fn new(root: PathBuf) -> FsDisk {
         FsDisk { root }
     }
 

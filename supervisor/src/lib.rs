@@ -5,12 +5,11 @@
 //! to run. What may happen to a job, and every step on disk, is in the crate `state_machine`; this crate lends it a real
 //! file system, real processes and a command line.
 //!
-//! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), `disk` (the trait on a file system), `process`
+//! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), [`disk`] (the trait on a file system), `process`
 //! (the tree of a command), `output` (its log), `watch` (notices of change), [`store`] (jobs), [`worker`] (the process
 //! that runs one), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
 
 mod clock;
-mod disk;
 mod doctor;
 mod error;
 mod output;
@@ -19,6 +18,7 @@ mod sys;
 mod watch;
 
 pub mod cli;
+pub mod disk;
 pub mod store;
 pub mod worker;
 
