@@ -3,7 +3,8 @@
 
 use crate::effect::{Effect, Reply, Wake};
 use crate::machine::Machine;
-use crate::replay::{Asking, Host};
+use crate::mutant::Editing;
+use crate::replay::{Asking, At, Host};
 use crate::role::{Outcome, Part};
 use crate::stage::News;
 
@@ -39,7 +40,7 @@ pub enum Stopped {
 impl Host for Alone<'_> {
     type Fault = Stopped;
 
-    fn answer(&mut self, effect: impl FnOnce() -> Effect) -> Result<Reply, Stopped> {
+    fn answer(&mut self, _: At, effect: impl FnOnce() -> Effect) -> Result<Reply, Stopped> {
         self.effects_left = self.effects_left.checked_sub(1).ok_or(Stopped::TooLong)?;
         let effect = effect();
         if self.machine.is_asleep(LANE, &effect) {
@@ -47,9 +48,17 @@ impl Host for Alone<'_> {
                 Trees::End => self.machine.end_tree(LANE),
                 Trees::OutliveTheWorker => return Err(Stopped::Killed),
             }
-            return Ok(Reply::Woke(Wake::TreeEnded));
+            return Ok(Reply::Woke(Wake::Ended));
         }
         Ok(self.machine.apply(LANE, &effect))
+    }
+
+    fn failure(&self) -> Stopped {
+        unreachable!("nothing fails where nobody lets it")
+    }
+
+    fn can_go_on(&self, _: &Stopped) -> bool {
+        false
     }
 
     fn hear(&mut self, _: News) {}
@@ -62,12 +71,18 @@ pub fn play(
     effects: u32,
     trees: Trees,
 ) -> Result<Outcome, Stopped> {
-    let mut disk = Asking(Alone {
-        machine,
+    let alone = Alone {
+        machine: &mut *machine,
         effects_left: effects,
         trees,
-    });
-    let outcome = part.play(&mut disk);
+    };
+    let mut disk = Asking {
+        host: Editing::new(alone, part.edit),
+        syncs: part.syncs,
+    };
+    let outcome = part
+        .play(&mut disk)
+        .and_then(|outcome| disk.host.finish().map(|()| outcome));
     machine.end_process(LANE);
     machine.files.renumber();
     outcome

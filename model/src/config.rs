@@ -1,9 +1,10 @@
 //! The configurations, by name: small, hostile, and each with what must be seen in it.
 
 use state_machine::control::Request::{Cancel, Pause, Resume};
-use state_machine::id::Ticket;
 
-use crate::mutant::Mutant;
+use crate::coverage::Coverage;
+use crate::machine::Nature;
+use crate::mutant::{Edit, Older};
 use crate::role::Role::{
     self, Client, Collector, Creator, Reader, Recoverer, Starter, Sweeper, Worker, Wrong,
 };
@@ -14,22 +15,24 @@ use crate::world::{Heal, Patience, World};
 
 /// A world of these roles with nothing special about it.
 pub fn world(name: &'static str, scene: Scene, roles: &[Role], crashes: u8) -> World {
-    let parts = (0u8..).zip(roles).map(|(lane, &role)| Part {
-        role,
-        job: first_job(),
-        ticket: Ticket::parse(&format!("t{lane}")).expect("a short word is a ticket"),
-        now_ms: 10,
-    });
+    let parts = (0u8..)
+        .zip(roles)
+        .map(|(lane, &role)| Part::new(role, first_job(), &format!("t{lane}"), 10));
     World {
         name,
         scene,
         parts: parts.collect(),
         crashes,
+        faults: 0,
+        power_losses: 0,
+        nature: Nature::default(),
         patience: Patience::Fair,
         heal: Heal::AtRest,
         sights: Vec::new(),
         large: false,
         breaks: None,
+        edit: None,
+        coverage: Coverage::default(),
     }
 }
 
@@ -45,6 +48,53 @@ impl World {
     #[must_use]
     pub fn healing_everywhere(mut self) -> World {
         self.heal = Heal::Everywhere;
+        self
+    }
+
+    /// Where so many effects may fail.
+    #[must_use]
+    pub fn failing(mut self, faults: u8) -> World {
+        self.faults = faults;
+        self.with_syncs()
+    }
+
+    /// Where power may be lost once.
+    #[must_use]
+    pub fn losing_power(mut self) -> World {
+        self.power_losses = 1;
+        self.with_syncs()
+    }
+
+    fn with_syncs(mut self) -> World {
+        for part in &mut self.parts {
+            part.syncs = true;
+        }
+        self
+    }
+
+    /// Where a pause freezes the tree, and the worker stays.
+    #[must_use]
+    pub fn freezing(mut self) -> World {
+        for part in &mut self.parts {
+            part.freezes = true;
+        }
+        self
+    }
+
+    /// Where the trees are like this.
+    #[must_use]
+    pub fn with_trees(mut self, nature: Nature) -> World {
+        self.nature = nature;
+        self
+    }
+
+    /// Where this is wrong about the protocols.
+    #[must_use]
+    pub fn edited(mut self, edit: Edit) -> World {
+        self.edit = Some(edit);
+        for part in &mut self.parts {
+            part.edit = Some(edit);
+        }
         self
     }
 
@@ -191,6 +241,91 @@ pub fn all() -> Vec<World> {
     ]
 }
 
+/// What is tried with it.
+fn more() -> Vec<World> {
+    use crate::scene::Scene::{GarbageDescriptor, GarbagePointer, GarbageStatus, Litter};
+    let closing = Nature {
+        holding: false,
+        ..Nature::default()
+    };
+    let bare = Nature {
+        marked: false,
+        ..Nature::default()
+    };
+    let lingering = Nature {
+        lingering: true,
+        ..Nature::default()
+    };
+    vec![
+        world(
+            "freeze",
+            Queued,
+            &[Worker, Client(Pause), Client(Resume)],
+            0,
+        )
+        .freezing()
+        .large(),
+        world(
+            "freeze-cancel",
+            Queued,
+            &[Worker, Client(Pause), Client(Cancel)],
+            0,
+        )
+        .freezing()
+        .large(),
+        world("freeze-death", Queued, &[Worker, Client(Pause)], 1).freezing(),
+        world("lingering", Queued, &[Worker, Client(Cancel), Reader], 0).with_trees(lingering),
+        world("lingering-death", Queued, &[Worker, Client(Cancel)], 1).with_trees(lingering),
+        world("lingering-sweep", Queued, &[Worker, Sweeper], 1).with_trees(lingering),
+        world("closing-trees", Orphaned, &[Worker, Client(Cancel)], 0).with_trees(closing),
+        world("bare-trees", Orphaned, &[Worker, Client(Cancel)], 0).with_trees(bare),
+        world(
+            "garbage-status",
+            GarbageStatus,
+            &[Worker, Sweeper, Client(Cancel), Recoverer],
+            0,
+        ),
+        world("garbage-status-2", GarbageStatus, &[Reader, Sweeper], 0),
+        world(
+            "garbage-descriptor",
+            GarbageDescriptor,
+            &[Worker, Sweeper, Client(Cancel), Recoverer],
+            0,
+        ),
+        world("garbage-pointer", GarbagePointer, &[Starter, Starter], 0),
+        world("litter", Litter, &[Collector, Creator], 1),
+        world("two-collectors", Litter, &[Collector, Collector], 1),
+        world("worker-failing", Queued, &[Worker, Reader], 0).failing(2),
+        world("worker-failing-death", Queued, &[Worker], 1).failing(1),
+        world("client-failing", Queued, &[Worker, Client(Cancel)], 0).failing(1),
+        world("creator-failing", Empty, &[Creator, Collector], 0).failing(1),
+        world("starters-failing", Empty, &[Starter, Starter], 0)
+            .failing(1)
+            .large(),
+        world("sweep-failing", Ended, &[Sweeper, Reader], 0).failing(1),
+        world(
+            "recover-failing",
+            Abandoned,
+            &[Recoverer, Client(Cancel)],
+            0,
+        )
+        .failing(1),
+        world("create-power", Empty, &[Creator], 0).losing_power(),
+        world("create-collect-power", Empty, &[Creator, Collector], 0).losing_power(),
+        world("worker-power", Queued, &[Worker], 0).losing_power(),
+        world("worker-client-power", Queued, &[Worker, Client(Cancel)], 0)
+            .losing_power()
+            .large(),
+        world("pause-power", Queued, &[Worker, Client(Pause)], 0)
+            .losing_power()
+            .large(),
+        world("starter-power", Empty, &[Starter], 0).losing_power(),
+        world("sweep-power", Ended, &[Sweeper], 0).losing_power(),
+        world("client-power", Queued, &[Client(Cancel)], 0).losing_power(),
+        world("recover-power", Abandoned, &[Recoverer, Worker], 0).losing_power(),
+    ]
+}
+
 /// Configurations in which a rule is broken by the protocols as they are. Once a protocol is mended its
 /// configuration belongs into [`all`].
 pub fn findings() -> Vec<World> {
@@ -199,41 +334,41 @@ pub fn findings() -> Vec<World> {
 
 /// Worlds in which something is wrong, and must be found.
 pub fn mutants() -> Vec<World> {
-    let wrong = |mutant: Mutant, rule, name, scene, others: &[Role]| {
+    let wrong = |mutant: Older, rule, name, scene, others: &[Role]| {
         let roles = [&[Wrong(mutant)], others].concat();
         world(name, scene, &roles, 0).breaking(rule)
     };
     vec![
         wrong(
-            Mutant::CheckThenRemove,
+            Older::CheckThenRemove,
             Rule::R9,
             "check-then-remove",
             Paused,
             &[Recoverer],
         ),
         wrong(
-            Mutant::CompareThenUnlink,
+            Older::CompareThenUnlink,
             Rule::R6,
             "compare-then-unlink",
             Queued,
             &[Client(Pause), Client(Cancel)],
         ),
         wrong(
-            Mutant::LockWithoutLook,
+            Older::LockWithoutLook,
             Rule::R1,
             "lock-without-look",
             Ended,
             &[Sweeper],
         ),
         wrong(
-            Mutant::SkipRunning,
+            Older::SkipRunning,
             Rule::NoPanic,
             "skip-running",
             Queued,
             &[Reader],
         ),
         wrong(
-            Mutant::StatusThenProbe,
+            Older::StatusThenProbe,
             Rule::R3,
             "status-then-probe",
             Queued,
@@ -244,7 +379,11 @@ pub fn mutants() -> Vec<World> {
 
 /// Every world that there is.
 pub fn every() -> impl Iterator<Item = World> {
-    all().into_iter().chain(findings()).chain(mutants())
+    all()
+        .into_iter()
+        .chain(more())
+        .chain(findings())
+        .chain(mutants())
 }
 
 /// The world of that name.

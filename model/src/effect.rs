@@ -1,6 +1,6 @@
 //! What a protocol can ask of a disk, and what it can be told: one [`Effect`] and one kind of [`Reply`] for
-//! each method of the `Disk` trait, and three more for what a role does beside files: it starts a tree, sleeps,
-//! and ends trees.
+//! each method of the `Disk` trait, and some more for what a role does beside files: it starts a tree, sleeps,
+//! looks whether something is left of its tree, and ends trees.
 //!
 //! No rule of the file system is in here: this is only the language.
 
@@ -46,15 +46,36 @@ pub enum Effect {
     List(Dir),
     GiveWay(u32),
     Spawn(JobId, Handle),
-    Wake(JobId),
-    EndTrees(JobId),
+    Wake(JobId, Until),
+    HasLeft,
+    EndTrees(JobId, Search),
+}
+
+/// Which trees are looked for, to be ended (R11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Search {
+    /// Those that carry the job's mark in their environment.
+    Marked,
+    /// Those, and those that have the tree lock open.
+    Holding,
+    /// The one that this process started: as its subreaper it sees all of it (F47).
+    Own,
+}
+
+/// What a worker sleeps over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Until {
+    /// Until its command has ended.
+    CommandEnds,
+    /// Until nothing of the tree is left.
+    TreeIsEmpty,
 }
 
 /// Why a worker woke up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wake {
-    /// Its tree has ended.
-    TreeEnded,
+    /// What it sleeps over has come.
+    Ended,
     /// A control file is there.
     Asked,
 }
@@ -78,6 +99,82 @@ pub enum Reply {
     Done,
     /// Of a wake.
     Woke(Wake),
+    /// Of anything: it failed, and nothing that a protocol decides on came of it.
+    Failed,
+}
+
+impl Effect {
+    /// Its name: the method of the trait.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Effect::Open(..) => "open",
+            Effect::Create(_) => "create",
+            Effect::Lock(..) => "lock",
+            Effect::Stands(..) => "stands",
+            Effect::Close(_) => "close",
+            Effect::Exists(_) => "exists",
+            Effect::ReadDescriptor(_) => "read_descriptor",
+            Effect::ReadStatus(_) => "read_status",
+            Effect::ReadHistory(_) => "read_history",
+            Effect::ReadControl(_) => "read_control",
+            Effect::ReadPointer(_) => "read_pointer",
+            Effect::Write(..) => "write",
+            Effect::Append(..) => "append",
+            Effect::Sync(_) => "sync",
+            Effect::Rename(..) => "rename",
+            Effect::RenameNew(..) => "rename_new",
+            Effect::Link(..) => "link",
+            Effect::Unlink(_) => "unlink",
+            Effect::Mkdir(_) => "mkdir",
+            Effect::Rmdir(_) => "rmdir",
+            Effect::List(_) => "list",
+            Effect::GiveWay(_) => "give_way",
+            Effect::Spawn(..) => "spawn",
+            Effect::Wake(..) => "wake",
+            Effect::HasLeft => "has_left",
+            Effect::EndTrees(..) => "end_trees",
+        }
+    }
+
+    /// Whether the kernel may refuse it for reasons of its own: no space, no descriptor, a broken disk. A close is one
+    /// that has happened even where it reports an error, and what is no effect of a disk has its own ways to fail.
+    pub fn can_fail(&self) -> bool {
+        !matches!(
+            self,
+            Effect::Close(_)
+                | Effect::GiveWay(_)
+                | Effect::Spawn(..)
+                | Effect::Wake(..)
+                | Effect::HasLeft
+                | Effect::EndTrees(..)
+        )
+    }
+}
+
+impl Reply {
+    /// What kind of answer it is, for counting which were ever given.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Reply::Opened(Open::Opened(_)) | Reply::Created(Create::Created(_)) => "handle",
+            Reply::Opened(Open::Absent)
+            | Reply::Created(Create::Absent)
+            | Reply::Holds(None)
+            | Reply::Changed(Change::Absent)
+            | Reply::Listed(None) => "absent",
+            Reply::Opened(Open::Denied) => "denied",
+            Reply::Created(Create::Exists) | Reply::Changed(Change::Exists) => "exists",
+            Reply::Is(true) => "yes",
+            Reply::Is(false) => "no",
+            Reply::Holds(Some(data)) if data.is_broken() => "broken",
+            Reply::Holds(Some(_)) | Reply::Listed(Some(_)) => "value",
+            Reply::Changed(Change::Done) | Reply::Done => "done",
+            Reply::Changed(Change::NotEmpty) => "not empty",
+            Reply::Changed(Change::NotDirectory) => "not a directory",
+            Reply::Woke(Wake::Ended) => "ended",
+            Reply::Woke(Wake::Asked) => "asked",
+            Reply::Failed => "failed",
+        }
+    }
 }
 
 /// A place as its path below the root of the store.
@@ -130,8 +227,11 @@ impl fmt::Display for Effect {
             Effect::List(at) => write!(f, "list {}", dir(at)),
             Effect::GiveWay(round) => write!(f, "give way {round}"),
             Effect::Spawn(id, handle) => write!(f, "spawn the tree of {id} with {handle}"),
-            Effect::Wake(id) => write!(f, "sleep over {id}"),
-            Effect::EndTrees(id) => write!(f, "end the trees of {id}"),
+            Effect::Wake(id, _) => write!(f, "sleep over {id}"),
+            Effect::HasLeft => f.write_str("is something left of the tree"),
+            Effect::EndTrees(id, Search::Marked) => write!(f, "end what bears the mark of {id}"),
+            Effect::EndTrees(id, Search::Holding) => write!(f, "end what has the tree of {id}"),
+            Effect::EndTrees(_, Search::Own) => f.write_str("end the tree"),
         }
     }
 }
@@ -161,7 +261,8 @@ impl fmt::Display for Reply {
                     .collect();
                 write!(f, "{{{}}}", names.join(", "))
             }
-            Reply::Woke(Wake::TreeEnded) => f.write_str("the tree has ended"),
+            Reply::Woke(Wake::Ended) => f.write_str("ended"),
+            Reply::Failed => f.write_str("FAILS"),
             Reply::Woke(Wake::Asked) => f.write_str("asked"),
         }
     }

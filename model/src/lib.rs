@@ -13,14 +13,13 @@
 //! | [`mutant`] | protocols that are known to be wrong |
 //! | [`scene`], [`alone`] | how a world begins, and who heals it |
 //! | [`world`], [`rule`] | the model and what must hold in it |
-//! | [`config`], [`golden`], [`trace`] | what is run, how big it is, and how a finding is shown |
+//! | [`config`], [`golden`], [`coverage`], [`trace`] | what is run, how big it is, what it reached, and how a finding is shown |
 //!
-//! Simplifications, each on purpose: every job is the same small command; a tree is one process that only holds
-//! the lock; a worker starts one attempt; nothing is ever denied and no disk is ever full; a loss of power does
-//! not happen.
+//! What is simpler here than on a machine, and why, is told in `docs/model.md`.
 
 pub mod alone;
 pub mod config;
+pub mod coverage;
 pub mod effect;
 pub mod filesystem;
 pub mod golden;

@@ -1,11 +1,32 @@
 //! The modelled machine: the file system, and the trees of processes that workers have started. A tree does
-//! nothing but live, holding the lock that it inherited, until it ends or is ended.
+//! nothing but live, with what it inherited, until it ends or is ended.
 
 use state_machine::disk::{Name, Place};
 use state_machine::id::JobId;
 
-use crate::effect::{Effect, Reply, Wake};
+use crate::effect::{Effect, Reply, Search, Until, Wake};
 use crate::filesystem::{Filesystem, Owner};
+
+/// What the trees of a world are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Nature {
+    /// They keep the environment that they were started with, and so the job's mark.
+    pub marked: bool,
+    /// They keep the descriptors that they were started with, and so the tree lock.
+    pub holding: bool,
+    /// Something of them lives on when the command has ended.
+    pub lingering: bool,
+}
+
+impl Default for Nature {
+    fn default() -> Self {
+        Nature {
+            marked: true,
+            holding: true,
+            lingering: false,
+        }
+    }
+}
 
 /// A tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +35,8 @@ pub struct Tree {
     pub lane: u8,
     /// Its job.
     pub job: JobId,
+    /// Whether its command still runs, and not only what that has left.
+    pub command: bool,
 }
 
 /// Files and trees.
@@ -21,6 +44,8 @@ pub struct Tree {
 pub struct Machine {
     /// The files.
     pub files: Filesystem,
+    /// What its trees are like.
+    pub nature: Nature,
     /// The trees that live, by lane.
     trees: Vec<Tree>,
 }
@@ -28,7 +53,7 @@ pub struct Machine {
 impl Machine {
     /// Whether the process of `lane` sleeps.
     pub fn is_asleep(&self, lane: u8, effect: &Effect) -> bool {
-        matches!(effect, Effect::Wake(id) if self.wake(lane, id).is_none())
+        matches!(effect, Effect::Wake(id, until) if self.wake(lane, id, *until).is_none())
     }
 
     /// Let an effect of the process of `lane` happen.
@@ -39,21 +64,14 @@ impl Machine {
     pub fn apply(&mut self, lane: u8, effect: &Effect) -> Reply {
         match effect {
             Effect::Spawn(job, handle) => {
-                let job = job.clone();
-                assert!(
-                    self.tree_of(lane).is_none(),
-                    "a worker has one tree at a time"
-                );
-                self.trees.push(Tree { lane, job });
-                self.trees.sort_by_key(|tree| tree.lane);
-                self.files
-                    .inherit(Owner::Process(lane), *handle, Owner::Tree(lane));
+                self.spawn(lane, job, *handle);
                 Reply::Done
             }
-            Effect::Wake(id) => Reply::Woke(self.wake(lane, id).expect("it sleeps")),
-            Effect::EndTrees(id) => {
-                for tree in self.trees_of(id) {
-                    self.end_tree(tree.lane);
+            Effect::Wake(id, until) => Reply::Woke(self.wake(lane, id, *until).expect("it sleeps")),
+            Effect::HasLeft => Reply::Is(self.tree_of(lane).is_some()),
+            Effect::EndTrees(id, search) => {
+                for lane in self.found(lane, id, *search) {
+                    self.end_tree(lane);
                 }
                 Reply::Done
             }
@@ -61,14 +79,46 @@ impl Machine {
         }
     }
 
-    fn wake(&self, lane: u8, id: &JobId) -> Option<Wake> {
-        if self.tree_of(lane).is_none() {
-            Some(Wake::TreeEnded)
+    fn spawn(&mut self, lane: u8, job: &JobId, handle: crate::effect::Handle) {
+        assert!(
+            self.tree_of(lane).is_none(),
+            "a worker has one tree at a time"
+        );
+        self.trees.push(Tree {
+            lane,
+            job: job.clone(),
+            command: true,
+        });
+        self.trees.sort_by_key(|tree| tree.lane);
+        if self.nature.holding {
+            self.files
+                .inherit(Owner::Process(lane), handle, Owner::Tree(lane));
+        }
+    }
+
+    fn wake(&self, lane: u8, id: &JobId, until: Until) -> Option<Wake> {
+        let goes_on = self.tree_of(lane).is_some_and(|tree| match until {
+            Until::CommandEnds => tree.command,
+            Until::TreeIsEmpty => true,
+        });
+        if !goes_on {
+            Some(Wake::Ended)
         } else if self.files.has(&Place::of_job(id, Name::Control)) {
             Some(Wake::Asked)
         } else {
             None
         }
+    }
+
+    /// The lanes of the trees that are found so.
+    fn found(&self, lane: u8, id: &JobId, search: Search) -> Vec<u8> {
+        let is_found = |tree: &Tree| match search {
+            Search::Own => tree.lane == lane,
+            Search::Marked => tree.job == *id && self.nature.marked,
+            Search::Holding => tree.job == *id && (self.nature.marked || self.nature.holding),
+        };
+        let found = self.trees.iter().filter(|tree| is_found(tree));
+        found.map(|tree| tree.lane).collect()
     }
 
     /// The trees that live.
@@ -81,10 +131,19 @@ impl Machine {
         self.trees.iter().find(|tree| tree.lane == lane)
     }
 
-    /// The trees of a job that live.
-    pub fn trees_of(&self, id: &JobId) -> Vec<Tree> {
-        let of_job = self.trees.iter().filter(|tree| tree.job == *id);
-        of_job.cloned().collect()
+    /// Whether a tree of the job lives.
+    pub fn has_tree(&self, id: &JobId) -> bool {
+        self.trees.iter().any(|tree| tree.job == *id)
+    }
+
+    /// The command of a lane ends, and what it has left goes on; or all of the tree ends.
+    pub fn end_command(&mut self, lane: u8) {
+        let lingering = self.nature.lingering;
+        let tree = self.trees.iter_mut().find(|tree| tree.lane == lane);
+        match tree {
+            Some(tree) if tree.command && lingering => tree.command = false,
+            _ => self.end_tree(lane),
+        }
     }
 
     /// The tree of a lane has ended.
@@ -96,5 +155,11 @@ impl Machine {
     /// The process of a lane is gone; its tree is not.
     pub fn end_process(&mut self, lane: u8) {
         self.files.close_all(Owner::Process(lane));
+    }
+
+    /// Nothing runs any more, and of the files is left what this outcome of a loss of power leaves.
+    pub fn lose_power(&mut self, outcome: u32) {
+        self.trees.clear();
+        self.files.lose_power(outcome);
     }
 }

@@ -3,8 +3,9 @@
 use state_machine::id::JobId;
 
 use crate::effect::{Effect, Reply};
+use crate::mutant::Editing;
 use crate::past::Past;
-use crate::replay::{Replay, Suspended};
+use crate::replay::{Asking, Remembering, Stop, Wanted};
 use crate::role::{Outcome, Part};
 use crate::shared::Shared;
 use crate::stage::Standing;
@@ -13,7 +14,7 @@ use crate::stage::Standing;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Progress {
     /// It has had these replies and wants this effect next.
-    Wants(Past, Shared<Effect>),
+    Wants(Past, Shared<Wanted>),
     /// It has come to its end.
     Ended(Outcome),
     /// It was killed.
@@ -46,15 +47,33 @@ impl Process {
 
     /// The effect that it wants, unless it has ended.
     pub fn wants(&self) -> Option<&Effect> {
+        self.wanted().map(|wanted| &wanted.effect)
+    }
+
+    /// The same, with where it is asked for.
+    pub fn wanted(&self) -> Option<&Wanted> {
         match &self.progress {
-            Progress::Wants(_, effect) => Some(effect),
+            Progress::Wants(_, wanted) => Some(wanted),
             _ => None,
+        }
+    }
+
+    /// How many replies it has had, while it goes on.
+    pub fn age(&self) -> usize {
+        match &self.progress {
+            Progress::Wants(past, _) => past.len(),
+            _ => 0,
         }
     }
 
     /// Whether it has begun and not ended.
     pub fn is_under_way(&self) -> bool {
         matches!(&self.progress, Progress::Wants(past, _) if !past.is_empty())
+    }
+
+    /// Whether it has begun, be it over or not.
+    pub fn has_begun(&self) -> bool {
+        !matches!(&self.progress, Progress::Wants(past, _) if past.is_empty())
     }
 
     /// What it came to, if it did.
@@ -73,10 +92,11 @@ impl Process {
         }
     }
 
-    /// It is killed. What it was told before stays told.
+    /// It is killed. What it was told before stays told; what it had seen is nobody's business any more.
     pub fn die(&mut self) {
         self.progress = Progress::Dead;
         self.standing.holds = None;
+        self.standing.ended = None;
         self.truths = 0;
     }
 
@@ -86,12 +106,22 @@ impl Process {
     }
 
     fn resume(&mut self, part: &Part, past: Past) {
-        let mut replay = Replay::of(&past);
-        let played = part.play(&mut replay);
-        self.standing = replay.0.standing;
+        let mut replay = Asking {
+            host: Editing::new(Remembering::new(&past), part.edit),
+            syncs: part.syncs,
+        };
+        let played = part
+            .play(&mut replay)
+            .and_then(|outcome| replay.host.finish().map(|()| outcome));
+        self.standing = replay.host.host.standing;
         self.progress = match played {
             Ok(outcome) => Progress::Ended(outcome),
-            Err(Suspended(effect)) => Progress::Wants(past, Shared::new(effect)),
+            // What it had open is closed as it leaves (F2).
+            Err(Stop::Failed) => Progress::Ended(Outcome::Failed),
+            Err(Stop::Wants(wanted)) => Progress::Wants(past, Shared::new(*wanted)),
         };
+        if self.progress == Progress::Ended(Outcome::Failed) {
+            self.standing.holds = None;
+        }
     }
 }

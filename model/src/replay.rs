@@ -4,7 +4,9 @@
 //!
 //! [`Asking`] turns every method of `Disk` into an [`Effect`] for a [`Host`] and the [`Reply`] back into what
 //! the method returns. [`Remembering`] is the host that replays; [`crate::alone::Alone`] is the one that runs
-//! to the end with nobody else there.
+//! to the end with nobody else there; [`crate::mutant::Editing`] stands before either and gets one effect wrong.
+
+use std::panic::Location;
 
 use state_machine::control::Control;
 use state_machine::disk::{
@@ -13,10 +15,13 @@ use state_machine::disk::{
 use state_machine::id::{JobId, Key};
 use state_machine::record::{Descriptor, History, Line, Status};
 
-use crate::effect::{Effect, Handle, Reply, Wake};
+use crate::effect::{Effect, Handle, Reply, Search, Until, Wake};
 use crate::filesystem::Data;
 use crate::past::Past;
 use crate::stage::{News, Stage, Standing};
+
+/// Where in a protocol an effect is asked for.
+pub type At = &'static Location<'static>;
 
 /// Who answers effects.
 pub trait Host {
@@ -24,7 +29,13 @@ pub trait Host {
     type Fault;
 
     /// Answer an effect, which is put together only if the answer needs it.
-    fn answer(&mut self, effect: impl FnOnce() -> Effect) -> Result<Reply, Self::Fault>;
+    fn answer(&mut self, at: At, effect: impl FnOnce() -> Effect) -> Result<Reply, Self::Fault>;
+
+    /// The fault that an effect comes to which failed.
+    fn failure(&self) -> Self::Fault;
+
+    /// Whether a role can go on after this fault.
+    fn can_go_on(&self, fault: &Self::Fault) -> bool;
 
     /// Hear what a role has come to believe.
     fn hear(&mut self, news: News);
@@ -32,14 +43,31 @@ pub trait Host {
 
 /// A disk that asks a host.
 #[derive(Debug)]
-pub struct Asking<H>(pub H);
+pub struct Asking<H> {
+    /// Who answers.
+    pub host: H,
+    /// Whether a sync is an effect. Where power is never lost and nothing ever fails, nobody can tell whether one was
+    /// made, so it is left out of the interleaving.
+    pub syncs: bool,
+}
 
-/// A disk that answers from the past.
-pub type Replay<'a> = Asking<Remembering<'a>>;
+/// An effect, and where in a protocol it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// The effect.
+    pub effect: Effect,
+    /// Where.
+    pub at: At,
+}
 
-/// The next effect, which has no answer yet.
+/// Why a replay does not go on.
 #[derive(Debug)]
-pub struct Suspended(pub Effect);
+pub enum Stop {
+    /// The past is over: this is the next effect, which has no answer yet.
+    Wants(Box<Wanted>),
+    /// An effect failed.
+    Failed,
+}
 
 /// The host that knows only the past.
 #[derive(Debug)]
@@ -49,24 +77,35 @@ pub struct Remembering<'a> {
     pub standing: Standing,
 }
 
-impl<'a> Asking<Remembering<'a>> {
-    /// Replay a past from its beginning.
-    pub fn of(past: &'a Past) -> Replay<'a> {
-        Asking(Remembering {
+impl<'a> Remembering<'a> {
+    /// Remember a past from its beginning.
+    pub fn new(past: &'a Past) -> Remembering<'a> {
+        Remembering {
             past: past.replies().into_iter(),
             standing: Standing::default(),
-        })
+        }
     }
 }
 
 impl Host for Remembering<'_> {
-    type Fault = Suspended;
+    type Fault = Stop;
 
-    fn answer(&mut self, effect: impl FnOnce() -> Effect) -> Result<Reply, Suspended> {
+    fn answer(&mut self, at: At, effect: impl FnOnce() -> Effect) -> Result<Reply, Stop> {
         match self.past.next() {
             Some(reply) => Ok(reply.clone()),
-            None => Err(Suspended(effect())),
+            None => Err(Stop::Wants(Box::new(Wanted {
+                effect: effect(),
+                at,
+            }))),
         }
+    }
+
+    fn failure(&self) -> Stop {
+        Stop::Failed
+    }
+
+    fn can_go_on(&self, fault: &Stop) -> bool {
+        matches!(fault, Stop::Failed)
     }
 
     fn hear(&mut self, news: News) {
@@ -74,35 +113,40 @@ impl Host for Remembering<'_> {
     }
 }
 
-/// Take a reply apart that can only be of one kind.
+/// Take a reply apart that is a failure or can only be of one kind.
 macro_rules! expect {
-    ($reply:expr, $pattern:pat => $value:expr) => {
-        match $reply {
+    ($host:expr, $effect:expr, $pattern:pat => $value:expr) => {
+        match $host.answer(Location::caller(), $effect)? {
             $pattern => Ok($value),
+            Reply::Failed => Err($host.failure()),
             other => unreachable!("a protocol asked differently of the same past: {other:?}"),
         }
     };
 }
 
 impl<H: Host> Asking<H> {
+    #[track_caller]
     fn changed(&mut self, effect: impl FnOnce() -> Effect) -> Result<Change, H::Fault> {
-        expect!(self.0.answer(effect)?, Reply::Changed(change) => change)
+        expect!(self.host, effect, Reply::Changed(change) => change)
     }
 
+    #[track_caller]
     fn is(&mut self, effect: impl FnOnce() -> Effect) -> Result<bool, H::Fault> {
-        expect!(self.0.answer(effect)?, Reply::Is(is) => is)
+        expect!(self.host, effect, Reply::Is(is) => is)
     }
 
+    #[track_caller]
     fn done(&mut self, effect: impl FnOnce() -> Effect) -> Result<(), H::Fault> {
-        expect!(self.0.answer(effect)?, Reply::Done => ())
+        expect!(self.host, effect, Reply::Done => ())
     }
 
+    #[track_caller]
     fn read<T>(
         &mut self,
         effect: impl FnOnce() -> Effect,
         known: impl FnOnce(&Data) -> Read<T>,
     ) -> Result<Read<T>, H::Fault> {
-        expect!(self.0.answer(effect)?, Reply::Holds(data) => match data {
+        expect!(self.host, effect, Reply::Holds(data) => match data {
             None => Read::Absent,
             Some(data) => known(&data),
         })
@@ -115,12 +159,12 @@ impl<H: Host> Disk for Asking<H> {
 
     fn open(&mut self, place: &Place, mode: Mode) -> Result<Open<Handle>, H::Fault> {
         let effect = || Effect::Open(place.clone(), mode);
-        expect!(self.0.answer(effect)?, Reply::Opened(open) => open)
+        expect!(self.host, effect, Reply::Opened(open) => open)
     }
 
     fn create(&mut self, place: &Place) -> Result<Create<Handle>, H::Fault> {
         let effect = || Effect::Create(place.clone());
-        expect!(self.0.answer(effect)?, Reply::Created(create) => create)
+        expect!(self.host, effect, Reply::Created(create) => create)
     }
 
     fn lock(&mut self, handle: &Handle, mode: Mode) -> Result<bool, H::Fault> {
@@ -149,14 +193,14 @@ impl<H: Host> Disk for Asking<H> {
 
     fn read_history(&mut self, dir: &Dir) -> Result<History, H::Fault> {
         let effect = || Effect::ReadHistory(dir.clone());
-        expect!(self.0.answer(effect)?, Reply::Holds(data) => {
+        expect!(self.host, effect, Reply::Holds(data) => {
             data.map_or_else(History::default, |data| data.history())
         })
     }
 
     fn read_control(&mut self, place: &Place) -> Result<Option<Control>, H::Fault> {
         let effect = || Effect::ReadControl(place.clone());
-        expect!(self.0.answer(effect)?, Reply::Holds(data) => data.map(|data| data.control()))
+        expect!(self.host, effect, Reply::Holds(data) => data.map(|data| data.control()))
     }
 
     fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, H::Fault> {
@@ -172,6 +216,9 @@ impl<H: Host> Disk for Asking<H> {
     }
 
     fn sync(&mut self, place: &Place) -> Result<Change, H::Fault> {
+        if !self.syncs {
+            return Ok(Change::Done);
+        }
         self.changed(|| Effect::Sync(place.clone()))
     }
 
@@ -201,7 +248,7 @@ impl<H: Host> Disk for Asking<H> {
 
     fn list(&mut self, dir: &Dir) -> Result<Option<Vec<Name>>, H::Fault> {
         let effect = || Effect::List(dir.clone());
-        expect!(self.0.answer(effect)?, Reply::Listed(names) => names)
+        expect!(self.host, effect, Reply::Listed(names) => names)
     }
 
     fn give_way(&mut self, round: u32) -> Result<(), H::Fault> {
@@ -211,19 +258,35 @@ impl<H: Host> Disk for Asking<H> {
 
 impl<H: Host> Stage for Asking<H> {
     fn tell(&mut self, news: News) {
-        self.0.hear(news);
+        self.host.hear(news);
     }
 
+    #[track_caller]
     fn spawn(&mut self, id: &JobId, tree: &Handle) -> Result<(), H::Fault> {
         self.done(|| Effect::Spawn(id.clone(), *tree))
     }
 
-    fn wake(&mut self, id: &JobId) -> Result<Wake, H::Fault> {
-        let effect = || Effect::Wake(id.clone());
-        expect!(self.0.answer(effect)?, Reply::Woke(why) => why)
+    #[track_caller]
+    fn wake(&mut self, id: &JobId, until: Until) -> Result<Wake, H::Fault> {
+        let effect = || Effect::Wake(id.clone(), until);
+        expect!(self.host, effect, Reply::Woke(why) => why)
     }
 
-    fn end_trees(&mut self, id: &JobId) -> Result<(), H::Fault> {
-        self.done(|| Effect::EndTrees(id.clone()))
+    #[track_caller]
+    fn has_left(&mut self) -> Result<bool, H::Fault> {
+        self.is(|| Effect::HasLeft)
+    }
+
+    #[track_caller]
+    fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), H::Fault> {
+        self.done(|| Effect::EndTrees(id.clone(), search))
+    }
+
+    fn survive(&mut self, fault: H::Fault) -> Result<(), H::Fault> {
+        if self.host.can_go_on(&fault) {
+            Ok(())
+        } else {
+            Err(fault)
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! What is there before anyone moves. A scene is never built by hand: the shipped protocols made it.
 
 use state_machine::control::Request;
-use state_machine::id::Ticket;
+use state_machine::disk::{Dir, Name, Place};
 
 use crate::alone::{LANE, Trees, play};
-use crate::machine::Machine;
-use crate::role::{Part, Role, first_job};
+use crate::machine::{Machine, Nature};
+use crate::role::{Part, Role, first_job, key};
 
 /// What is there in the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,34 +22,70 @@ pub enum Scene {
     Orphaned,
     /// A job that has ended well.
     Ended,
+    /// The same, and its status cannot be read.
+    GarbageStatus,
+    /// A job that waits, and its descriptor cannot be read.
+    GarbageDescriptor,
+    /// A job that was started under a key and has ended, and the key's pointer cannot be read.
+    GarbagePointer,
+    /// A directory whose maker died while it was building it.
+    Litter,
 }
 
 impl Scene {
-    /// The machine as it is then.
-    pub fn machine(self) -> Machine {
+    /// Whether a record is there that cannot be read.
+    pub fn has_garbage(self) -> bool {
+        use Scene::{GarbageDescriptor, GarbagePointer, GarbageStatus};
+        matches!(self, GarbageStatus | GarbageDescriptor | GarbagePointer)
+    }
+
+    /// The machine as it is then, with trees of this nature. With `power`, it keeps account of what would survive a
+    /// loss of power, and all that is there would.
+    pub fn machine(self, nature: Nature, power: bool) -> Machine {
         let mut machine = Machine::default();
-        let mut act = |role, trees| {
-            let part = Part {
-                role,
-                job: first_job(),
-                ticket: Ticket::parse("scene").expect("a short word is a ticket"),
-                now_ms: 2,
-            };
-            // A worker that is killed in its sleep is part of the scene.
-            let _ = play(&mut machine, &part, 100, trees);
+        // A tree that lingers is for later; here the command is all there is.
+        machine.nature = Nature {
+            lingering: false,
+            ..nature
         };
-        if self != Scene::Empty {
-            act(Role::Creator, Trees::End);
+        let mut act = |role, trees, effects| {
+            let part = Part::new(role, first_job(), "scene", 2);
+            // A worker that is killed in its sleep is part of the scene.
+            let _ = play(&mut machine, &part, effects, trees);
+        };
+        match self {
+            Scene::Empty => {}
+            Scene::GarbagePointer => act(Role::Starter, Trees::End, 100),
+            // It dies before its directory can be seen.
+            Scene::Litter => act(Role::Creator, Trees::End, 5),
+            _ => act(Role::Creator, Trees::End, 100),
         }
         match self {
-            Scene::Empty | Scene::Queued => {}
-            Scene::Paused => act(Role::Client(Request::Pause), Trees::End),
-            Scene::Abandoned | Scene::Orphaned => act(Role::Worker, Trees::OutliveTheWorker),
-            Scene::Ended => act(Role::Worker, Trees::End),
+            Scene::Empty
+            | Scene::Queued
+            | Scene::Litter
+            | Scene::GarbagePointer
+            | Scene::GarbageDescriptor => {}
+            Scene::Paused => act(Role::Client(Request::Pause), Trees::End, 100),
+            Scene::Abandoned | Scene::Orphaned => act(Role::Worker, Trees::OutliveTheWorker, 100),
+            Scene::Ended | Scene::GarbageStatus => act(Role::Worker, Trees::End, 100),
+        }
+        let garbage = match self {
+            Scene::GarbageStatus => Some(Place::of_job(&first_job(), Name::Status)),
+            Scene::GarbageDescriptor => Some(Place::of_job(&first_job(), Name::Descriptor)),
+            Scene::GarbagePointer => Some(Dir::Keys.at(Name::Pointer(key()))),
+            _ => None,
+        };
+        if let Some(place) = garbage {
+            machine.files.spoil(&place);
         }
         if self == Scene::Abandoned {
             machine.end_tree(LANE);
             machine.files.renumber();
+        }
+        machine.nature = nature;
+        if power {
+            machine.files.fit_medium();
         }
         machine
     }

@@ -6,8 +6,9 @@
 use state_machine::control::Request;
 use state_machine::disk::Disk;
 use state_machine::id::JobId;
+use state_machine::job::State;
 
-use crate::effect::Wake;
+use crate::effect::{Search, Until, Wake};
 
 /// The world around a role.
 pub trait Stage: Disk {
@@ -17,11 +18,17 @@ pub trait Stage: Disk {
     /// Start the job's command: a tree that has the lock open too, as this process still has (F3).
     fn spawn(&mut self, id: &JobId, tree: &Self::Handle) -> Result<(), Self::Fault>;
 
-    /// Sleep until the tree that this process started has ended or a control file is there.
-    fn wake(&mut self, id: &JobId) -> Result<Wake, Self::Fault>;
+    /// Sleep until the command or the tree that this process started has ended, or a control file is there.
+    fn wake(&mut self, id: &JobId, until: Until) -> Result<Wake, Self::Fault>;
 
-    /// End every process of the job's trees and see them gone.
-    fn end_trees(&mut self, id: &JobId) -> Result<(), Self::Fault>;
+    /// Whether something is left of the tree that this process started.
+    fn has_left(&mut self) -> Result<bool, Self::Fault>;
+
+    /// End the processes of the job's trees that are found so, and see them gone.
+    fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), Self::Fault>;
+
+    /// Go on after a fault. Errors are the faults after which nothing goes on: a replay that has come to its end.
+    fn survive(&mut self, fault: Self::Fault) -> Result<(), Self::Fault>;
 }
 
 /// What a role has come to believe.
@@ -33,6 +40,12 @@ pub enum News {
     LetsGo,
     /// The request to the job was accepted, as its client was told (R6).
     Accepted(JobId, Request),
+    /// The job was acknowledged: whoever made it was told that it will survive a loss of power (R19).
+    Acknowledged(JobId),
+    /// The command of the job has ended with this state (R13).
+    Ended(JobId, State),
+    /// This state of the job is recorded, and whoever waits for it was told so (R19).
+    Recorded(JobId, State),
 }
 
 /// What a process believes.
@@ -42,6 +55,12 @@ pub struct Standing {
     pub holds: Option<JobId>,
     /// The request that it was told to be accepted. It stays when the process ends or dies.
     pub accepted: Option<(JobId, Request)>,
+    /// The job that it was told to be acknowledged. It stays, too.
+    pub acknowledged: Option<JobId>,
+    /// The job whose command it saw end, and how that is to be recorded.
+    pub ended: Option<(JobId, State)>,
+    /// The state of the job of which it has told that it is recorded. It stays.
+    pub recorded: Option<(JobId, State)>,
 }
 
 impl Standing {
@@ -51,6 +70,9 @@ impl Standing {
             News::Holds(id) => self.holds = Some(id),
             News::LetsGo => self.holds = None,
             News::Accepted(id, request) => self.accepted = Some((id, request)),
+            News::Acknowledged(id) => self.acknowledged = Some(id),
+            News::Ended(id, state) => self.ended = Some((id, state)),
+            News::Recorded(id, state) => self.recorded = Some((id, state)),
         }
     }
 }

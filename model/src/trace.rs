@@ -8,20 +8,22 @@ use crate::world::{Action, State, World};
 
 /// What an action does to a state, in words: the effect and what it comes to.
 pub fn describe(state: &State, action: &Action) -> String {
-    let lane = action.lane();
-    let wanted = state
-        .processes
-        .get(usize::from(lane))
-        .and_then(|process| process.wants());
+    let wanted = action
+        .lane()
+        .and_then(|lane| Some((lane, state.processes.get(usize::from(lane))?.wants()?)));
     match (action, wanted) {
+        (Action::LosePower(outcome), _) => format!("(power is lost, outcome {outcome})"),
         (Action::TreeEnds(_), _) => "(its tree ends)".into(),
-        (Action::Step(_), Some(effect)) => {
+        (Action::Step(_), Some((lane, effect))) => {
             let reply = state.machine.clone().apply(lane, effect);
             format!("{effect} -> {reply}")
         }
-        (Action::DieHalfway(_), Some(effect)) => format!("DIES IN: {effect}"),
+        (Action::Fail(_), Some((_, effect))) => format!("{effect} -> FAILS"),
+        (Action::FailHalfway(_), Some((_, effect))) => format!("{effect} -> FAILS half way"),
+        (Action::Deny(_), Some((_, effect))) => format!("{effect} -> denied"),
+        (Action::DieHalfway(_), Some((_, effect))) => format!("DIES IN: {effect}"),
         (Action::Die(_) | Action::DieHalfway(_), _) => "DIES".into(),
-        (Action::Step(_), None) => "nothing".into(),
+        (_, None) => "nothing".into(),
     }
 }
 
@@ -32,14 +34,15 @@ pub fn lanes(world: &World, path: Path<State, Action>) -> String {
         .iter()
         .filter_map(|(state, action)| Some((state, action.as_ref()?)))
         .map(|(state, action)| {
-            let lane = usize::from(action.lane()).min(world.parts.len());
+            let lane = action.lane().map_or(world.parts.len(), usize::from);
+            let lane = lane.min(world.parts.len());
             (lane, describe(state, action))
         })
         .collect();
     let heads = (0u8..)
         .zip(&world.parts)
         .map(|(lane, part)| format!("{lane} {}", part.role.word()))
-        .chain(["before".to_owned()]);
+        .chain(["the machine".to_owned()]);
     let columns: Vec<(usize, String, usize)> = heads
         .enumerate()
         .filter_map(|(lane, head)| {

@@ -1,16 +1,22 @@
 //! The checked world: processes that take one effect at a time on one machine, in every order, and die at every
 //! point.
 
+use state_machine::disk::Open;
 use stateright::{Model, Property};
 
-use crate::effect::Effect;
+use crate::coverage::Coverage;
+use crate::effect::{Effect, Reply};
 use crate::filesystem::Owner;
 use crate::guard::guarded;
-use crate::machine::Machine;
+use crate::machine::{Machine, Nature};
+use crate::mutant::Edit;
 use crate::process::{Process, Progress};
 use crate::role::Part;
-use crate::rule::{Broken, Rule, Sight, properties, rest, step};
+use crate::rule::{Broken, Rule, Sight, power, properties, rest, step};
 use crate::scene::Scene;
+
+/// How many effects a process may take for one operation: each is bounded, whoever is in its way.
+const EFFECTS: usize = 400;
 
 /// How long a process that gives way waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +48,12 @@ pub struct World {
     pub parts: Vec<Part>,
     /// How many processes may die.
     pub crashes: u8,
+    /// How many effects may fail, or be denied.
+    pub faults: u8,
+    /// How often power may be lost.
+    pub power_losses: u8,
+    /// What the trees of commands are like.
+    pub nature: Nature,
     /// How long those who give way wait.
     pub patience: Patience,
     /// When healing is asked for.
@@ -50,8 +62,12 @@ pub struct World {
     pub sights: Vec<Sight>,
     /// Whether it is too big for the ordinary tests.
     pub large: bool,
-    /// The rule that must be found broken: in a mutant always, elsewhere until the protocol is mended.
+    /// The rule that must be found broken, in a world in which something is wrong.
     pub breaks: Option<Rule>,
+    /// What is wrong about the protocols.
+    pub edit: Option<Edit>,
+    /// What has been reached so far. No part of any state.
+    pub coverage: Coverage,
 }
 
 /// A state of the world.
@@ -63,6 +79,10 @@ pub struct State {
     pub processes: Vec<Process>,
     /// How many more may die.
     pub crashes_left: u8,
+    /// How many more effects may fail.
+    pub faults_left: u8,
+    /// How often more power may be lost.
+    pub power_losses_left: u8,
     /// The rules that were broken on the way here. Nothing follows a state in which one is.
     pub broken: Vec<Broken>,
 }
@@ -76,18 +96,30 @@ pub enum Action {
     Die(u8),
     /// The process of this lane is killed in the middle of its next effect.
     DieHalfway(u8),
-    /// The tree that the process of this lane started ends.
+    /// The next effect of the process of this lane fails, and does nothing.
+    Fail(u8),
+    /// The same, and it has done what can be done before it fails.
+    FailHalfway(u8),
+    /// What the process of this lane is about to open is denied to it.
+    Deny(u8),
+    /// The command that the process of this lane started ends, or what that has left.
     TreeEnds(u8),
+    /// Power is lost: every process is gone, and of what was not synced this outcome survives.
+    LosePower(u32),
 }
 
 impl Action {
-    /// Whose action it is.
-    pub fn lane(&self) -> u8 {
+    /// Whose action it is, unless it is everybody's.
+    pub fn lane(&self) -> Option<u8> {
         match *self {
             Action::Step(lane)
             | Action::Die(lane)
             | Action::DieHalfway(lane)
-            | Action::TreeEnds(lane) => lane,
+            | Action::Fail(lane)
+            | Action::FailHalfway(lane)
+            | Action::Deny(lane)
+            | Action::TreeEnds(lane) => Some(lane),
+            Action::LosePower(_) => None,
         }
     }
 }
@@ -116,9 +148,11 @@ impl Model for World {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            machine: self.scene.machine(),
+            machine: self.scene.machine(self.nature, self.power_losses > 0),
             processes: self.parts.iter().map(Process::new).collect(),
             crashes_left: self.crashes,
+            faults_left: self.faults,
+            power_losses_left: self.power_losses,
             broken: Vec::new(),
         }]
     }
@@ -141,9 +175,15 @@ impl Model for World {
                     actions.push(Action::DieHalfway(lane));
                 }
             }
+            if state.faults_left > 0 {
+                failures(state, lane, effect, actions);
+            }
         }
         let trees = state.machine.trees().iter();
         actions.extend(trees.map(|tree| Action::TreeEnds(tree.lane)));
+        if state.power_losses_left > 0 && state.processes.iter().any(Process::has_begun) {
+            actions.extend((0..state.machine.files.outcomes()).map(Action::LosePower));
+        }
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
@@ -162,13 +202,18 @@ impl Model for World {
     }
 
     fn format_action(&self, action: &Action) -> String {
-        let lane = action.lane();
+        let Some(lane) = action.lane() else {
+            return "power is lost".into();
+        };
         let who = match self.parts.get(usize::from(lane)) {
             Some(part) => format!("{lane} {}", part.role.word()),
             None => "before".into(),
         };
         match action {
-            Action::Step(_) => who,
+            Action::Step(_) | Action::LosePower(_) => who,
+            Action::Fail(_) => format!("{who} fails"),
+            Action::FailHalfway(_) => format!("{who} fails half way"),
+            Action::Deny(_) => format!("{who} is denied"),
             Action::Die(_) => format!("{who} dies"),
             Action::DieHalfway(_) => format!("{who} dies half way"),
             Action::TreeEnds(_) => format!("{who}: its tree ends"),
@@ -195,15 +240,30 @@ impl World {
                 }
                 die(&mut next, lane);
             }
-            Action::TreeEnds(lane) => next.machine.end_tree(lane),
+            Action::Fail(lane) => self.fail(&mut next, lane, Reply::Failed),
+            Action::FailHalfway(lane) => {
+                if let Some(effect) = state.processes[usize::from(lane)].wants() {
+                    next.machine.files.apply_failure(effect);
+                }
+                self.fail(&mut next, lane, Reply::Failed);
+            }
+            Action::Deny(lane) => self.fail(&mut next, lane, Reply::Opened(Open::Denied)),
+            Action::TreeEnds(lane) => next.machine.end_command(lane),
+            Action::LosePower(outcome) => self.lose_power(&mut next, outcome),
         }
         next.machine.files.renumber();
         self.watch_for_readers(&mut next);
-        next.broken.extend(step::in_state(state, &next));
-        if next.is_at_rest() {
+        match action {
+            Action::LosePower(_) => next.broken.extend(power::lost(state, &next)),
+            _ => next.broken.extend(step::changed(state, &next)),
+        }
+        next.broken.extend(step::in_state(&next));
+        if matches!(action, Action::LosePower(_)) {
+            next.broken.extend(rest::heals(self, &next));
+        } else if next.is_at_rest() {
             next.broken.extend(rest::at_rest(self, &next));
         } else if self.heal == Heal::Everywhere {
-            next.broken.extend(rest::heals(&next));
+            next.broken.extend(rest::heals(self, &next));
         }
         if next.broken.is_empty() && self.is_stuck(&next) {
             next.broken.push(Rule::NotStuck.broken("nobody can move"));
@@ -214,24 +274,72 @@ impl World {
     fn step(&self, state: &State, next: &mut State, lane: u8) {
         let part = &self.parts[usize::from(lane)];
         let before = &state.processes[usize::from(lane)];
-        let Some(effect) = before.wants() else { return };
+        let Some(wanted) = before.wanted() else {
+            return;
+        };
+        let effect = &wanted.effect;
         let reader = part.role.is_reader();
         if reader && !before.is_under_way() {
             next.process(lane).truths = step::bit(state.machine.files.truth(&part.job));
         }
         let reply = next.machine.apply(lane, effect);
+        self.coverage.note(wanted, &reply);
         let judged = step::by_effect(state, lane, effect, &reply);
         next.broken.extend(judged);
+        self.tell(next, lane, reply);
+    }
+
+    /// The next effect of a process comes to this failure.
+    fn fail(&self, next: &mut State, lane: u8, reply: Reply) {
+        next.faults_left -= 1;
+        if let Some(wanted) = next.process(lane).wanted() {
+            self.coverage.note(wanted, &reply);
+        }
+        self.tell(next, lane, reply);
+    }
+
+    /// Let a process take a reply in, and judge what it came to if it is at its end.
+    fn tell(&self, next: &mut State, lane: u8, reply: Reply) {
+        let part = &self.parts[usize::from(lane)];
+        let denied = next.faults_left < self.faults;
         next.process(lane).take(part, reply);
-        if let Progress::Ended(_) = next.process(lane).progress {
-            let judged = step::by_outcome(next.process(lane), reader);
-            next.broken.extend(judged);
-            next.process(lane).truths = 0;
-            if next.machine.files.has_open(Owner::Process(lane)) {
-                let leak = Rule::Handles.broken("a file is left open");
-                next.broken.push(leak);
+        let process = next.process(lane);
+        match process.progress {
+            Progress::Ended(_) => {
+                let judged = step::by_outcome(
+                    process,
+                    part.role.is_reader(),
+                    self.scene.has_garbage(),
+                    denied,
+                );
+                process.truths = 0;
+                next.broken.extend(judged);
+                // What was open when an error was met is dropped, which closes it too (F2).
+                let leaks = next.machine.files.has_open(Owner::Process(lane));
+                if leaks && next.faults_left == self.faults {
+                    let leak = Rule::Handles.broken("a file is left open");
+                    next.broken.push(leak);
+                }
+                next.machine.end_process(lane);
             }
-            next.machine.end_process(lane);
+            Progress::Wants(..) if process.age() > EFFECTS => {
+                next.broken
+                    .push(Rule::Bounded.broken("it goes on for ever"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Every process that has begun is gone; those that have not begin after the boot.
+    fn lose_power(&self, next: &mut State, outcome: u32) {
+        next.power_losses_left -= 1;
+        next.machine.lose_power(outcome);
+        for process in &mut next.processes {
+            if process.is_under_way() {
+                process.die();
+            }
+            // That a request was accepted is no promise about a loss of power.
+            process.standing.accepted = None;
         }
     }
 
@@ -267,6 +375,22 @@ impl World {
         let mut lanes = (0u8..).take(state.processes.len());
         let can_move = lanes.any(|lane| self.is_ready(state, lane));
         !can_move && state.machine.trees().is_empty() && !state.is_at_rest()
+    }
+}
+
+/// What can go wrong with the effect that the process of a lane wants.
+fn failures(state: &State, lane: u8, effect: &Effect, actions: &mut Vec<Action>) {
+    if effect.can_fail() {
+        actions.push(Action::Fail(lane));
+        if state.machine.files.has_halves(effect) || matches!(effect, Effect::Sync(_)) {
+            actions.push(Action::FailHalfway(lane));
+        }
+    }
+    // What is not there cannot be denied.
+    if let Effect::Open(place, _) = effect
+        && state.machine.files.has(place)
+    {
+        actions.push(Action::Deny(lane));
     }
 }
 

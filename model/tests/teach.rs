@@ -2,9 +2,9 @@
 
 use outlive_model::effect::{Effect, Reply};
 use outlive_model::filesystem::Owner;
-use outlive_model::machine::Machine;
+use outlive_model::machine::{Machine, Nature};
 use outlive_model::past::Past;
-use outlive_model::replay::{Replay, Suspended};
+use outlive_model::replay::{Asking, Remembering, Stop};
 use outlive_model::role::first_job;
 use outlive_model::scene::Scene;
 use state_machine::disk::{Mode, Name, Open, Place};
@@ -12,8 +12,14 @@ use state_machine::protocol::claim::{Claim, claim};
 
 /// Call the shipped protocol from its beginning with these replies, and say what it wants next.
 fn next_effect(past: &Past) -> Result<Claim<u8>, Box<Effect>> {
-    let mut disk = Replay::of(past);
-    claim(&mut disk, &first_job()).map_err(|Suspended(effect)| Box::new(effect))
+    let mut disk = Asking {
+        host: Remembering::new(past),
+        syncs: true,
+    };
+    claim(&mut disk, &first_job()).map_err(|stop| match stop {
+        Stop::Wants(wanted) => Box::new(wanted.effect),
+        Stop::Failed => panic!("nothing fails here"),
+    })
 }
 
 fn wanted(past: &Past) -> Effect {
@@ -40,7 +46,7 @@ fn a_claim_is_what_it_asks_for_and_what_it_is_told() {
 
 #[test]
 fn the_replies_come_from_a_modelled_machine() {
-    let mut machine: Machine = Scene::Queued.machine();
+    let mut machine: Machine = Scene::Queued.machine(Nature::default(), false);
     let mut past = Past::default();
     let mut said = Vec::new();
     let claimed = loop {

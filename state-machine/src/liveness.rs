@@ -2,7 +2,7 @@
 //! in it (R4).
 
 use crate::job::State;
-use crate::record::{Descriptor, Status};
+use crate::record::{Damaged, Descriptor, History, Status};
 
 /// The state that is true, given what is recorded and whether the lock is held.
 ///
@@ -27,4 +27,25 @@ pub fn is_abandoned(status: &Status) -> bool {
 /// processes behind can still have a worker worth mentioning.
 pub fn needs_probe(status: &Status) -> bool {
     !status.state.is_terminal() || status.leftovers.is_some()
+}
+
+/// What the history still knows of a record that a loss of power has taken: a stop that it tells of, for people to go
+/// on from.
+///
+/// # Errors
+///
+/// When the history tells of an end: no loss of power takes the record of one (R19), so somebody else has emptied the
+/// file, and only a person can say what it was (R21).
+pub fn find_again(status: Status, history: &History) -> Result<Status, Damaged> {
+    let mut status = status;
+    match history.last_state() {
+        Some(end) if end.is_terminal() => {
+            return Err(Damaged(format!(
+                "the file holds nothing, and the history says {end}"
+            )));
+        }
+        Some(stopped) if stopped.is_resumable() => status.state = stopped,
+        _ => {}
+    }
+    Ok(status)
 }

@@ -22,6 +22,8 @@ pub enum Data {
     Pointer(Pointer),
     /// A history.
     History(History),
+    /// Something that is no record of any kind.
+    Garbage,
 }
 
 impl From<&Content> for Data {
@@ -36,6 +38,20 @@ impl From<&Content> for Data {
 }
 
 impl Data {
+    /// Whether it is no record of any kind, and not one that was cut short.
+    pub fn is_garbage(&self) -> bool {
+        *self == Data::Garbage
+    }
+
+    /// Whether it is what no writer meant to write.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Data::Empty | Data::Garbage => true,
+            Data::History(history) => history.torn,
+            _ => false,
+        }
+    }
+
     /// The file read as a descriptor.
     pub fn descriptor(&self) -> Read<Descriptor> {
         match self {
@@ -48,6 +64,8 @@ impl Data {
     pub fn status(&self) -> Read<Status> {
         match self {
             Data::Status(status) => Read::Value((**status).clone()),
+            // What the shipped decoder makes of no bytes.
+            Data::Empty => Read::Value(Status::lost()),
             other => Read::Damaged(Damaged(other.to_string())),
         }
     }
@@ -82,6 +100,7 @@ impl fmt::Display for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Data::Empty => f.write_str("empty"),
+            Data::Garbage => f.write_str("garbage"),
             Data::Descriptor(descriptor) => write!(f, "job {}", descriptor.id),
             Data::Status(status) => write!(f, "{}", status.state),
             Data::Request(request) => write!(f, "{request}"),

@@ -2,13 +2,13 @@
 //! of the model that no protocol checks, so it does nothing that the manual does not say, and there is no rule
 //! of the product in it.
 //!
-//! What it leaves out, and why: permissions (nothing here is ever denied), sizes and space (faults belong to the
-//! real disk's injector), the contents of a file as bytes (values cross the trait typed), and what a loss of
-//! power takes (`sync` is where that will hook in).
+//! What it leaves out, and why: permissions and space (that something is denied or fails is an answer that the world
+//! gives, from a budget), and the contents of a file as bytes (values cross the trait typed).
 
 mod data;
 mod names;
 mod open;
+mod power;
 mod renumber;
 mod view;
 
@@ -19,6 +19,7 @@ use state_machine::record::{History, Line};
 
 pub use data::Data;
 use open::Description;
+use power::Medium;
 
 use crate::effect::{Effect, Handle, Reply};
 use crate::shared::Shared;
@@ -51,6 +52,8 @@ pub struct Filesystem {
     open: Vec<Description>,
     /// Which file each owner was last refused an exclusive lock on, until it has given way. Sorted.
     refused: Vec<(Owner, Ino)>,
+    /// What of it would survive a loss of power, where that is kept account of.
+    medium: Option<Box<Medium>>,
 }
 
 impl Default for Filesystem {
@@ -59,6 +62,7 @@ impl Default for Filesystem {
             inodes: vec![Inode::Directory(Arc::default()); names::STANDING],
             open: Vec::new(),
             refused: Vec::new(),
+            medium: None,
         }
     }
 }
@@ -105,7 +109,7 @@ impl Filesystem {
                 self.forget_refusal(owner);
                 Reply::Done
             }
-            Effect::Spawn(..) | Effect::Wake(_) | Effect::EndTrees(_) => {
+            Effect::Spawn(..) | Effect::Wake(..) | Effect::HasLeft | Effect::EndTrees(..) => {
                 unreachable!("not an effect of a disk: {effect}")
             }
         }
@@ -137,12 +141,37 @@ impl Filesystem {
         }
     }
 
+    /// Somebody who is no program of ours leaves something in a file that cannot be read as what it should be.
+    pub fn spoil(&mut self, place: &Place) {
+        self.write(place, Data::Garbage);
+    }
+
     /// Let the process of `owner` start a tree that shares the open file `handle`.
     pub fn inherit(&mut self, owner: Owner, handle: Handle, tree: Owner) {
         self.share(owner, handle, tree);
     }
 
+    /// Let an effect fail as far as it can go before it does: a write leaves nothing of its file, an append half of its
+    /// last line, and what a sync was to bring is lost (F31).
+    pub fn apply_failure(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Write(place, _) => {
+                self.unlink(place);
+            }
+            Effect::Append(..) => self.apply_half(effect),
+            Effect::Sync(place) => {
+                if let Some(ino) = self.find(place) {
+                    self.fail_to_sync(ino);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn add(&mut self, inode: Inode) -> Ino {
+        if let Some(medium) = &mut self.medium {
+            medium.add(&inode);
+        }
         self.inodes.push(inode);
         Ino::try_from(self.inodes.len() - 1).expect("a modelled store has few files")
     }
@@ -161,13 +190,14 @@ impl Filesystem {
             Some(slot) => {
                 let ino = self.add(Inode::File(Shared::new(Data::Empty)));
                 self.put(slot, ino);
+                self.note_names(vec![slot.names(Some(ino))]);
                 Create::Created(self.open_ino(owner, ino))
             }
         }
     }
 
     /// What a file holds.
-    fn data(&self, place: &Place) -> Option<&Shared<Data>> {
+    pub fn data(&self, place: &Place) -> Option<&Shared<Data>> {
         match &self.inodes[usize::from(self.find(place)?)] {
             Inode::File(data) => Some(data),
             Inode::Directory(_) => None,
@@ -183,15 +213,21 @@ impl Filesystem {
             return Change::Absent;
         };
         let file = Inode::File(Shared::new(data));
-        match self.at(slot) {
+        let ino = match self.at(slot) {
             Some(ino) if self.is_dir(ino) => return Change::NotEmpty,
             // The same inode is filled anew: whoever has it open or by another name sees that.
-            Some(ino) => self.inodes[usize::from(ino)] = file,
+            Some(ino) => {
+                self.inodes[usize::from(ino)] = file;
+                ino
+            }
             None => {
                 let ino = self.add(file);
                 self.put(slot, ino);
+                self.note_names(vec![slot.names(Some(ino))]);
+                ino
             }
-        }
+        };
+        self.note_content(ino);
         Change::Done
     }
 
@@ -219,10 +255,12 @@ impl Filesystem {
         self.write(place, Data::History(history));
     }
 
-    /// Nothing is lost without a loss of power, so there is nothing to do yet.
     fn sync(&mut self, place: &Place) -> Change {
         match self.find(place) {
-            Some(_) => Change::Done,
+            Some(ino) => {
+                self.sync_ino(ino);
+                Change::Done
+            }
             None => Change::Absent,
         }
     }

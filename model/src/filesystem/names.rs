@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use state_machine::disk::{Change, Dir, Name, Place};
 
+use super::power::Naming;
 use super::{Filesystem, Ino, Inode};
 
 /// The directories that always stand, by inode.
@@ -46,6 +47,17 @@ impl Word<'_> {
 pub(super) struct Slot<'a> {
     dir: Ino,
     word: Word<'a>,
+}
+
+impl Slot<'_> {
+    /// That this name stands for `ino` from here on.
+    pub(super) fn names(self, ino: Option<Ino>) -> Naming {
+        Naming {
+            dir: self.dir,
+            name: self.word.to_name(),
+            ino,
+        }
+    }
 }
 
 impl Filesystem {
@@ -158,6 +170,7 @@ impl Filesystem {
         }
         self.remove(from);
         self.put(to, moved);
+        self.note_names(vec![from.names(None), to.names(Some(moved))]);
         Change::Done
     }
 
@@ -169,6 +182,7 @@ impl Filesystem {
             return Change::Exists;
         }
         self.put(to, ino);
+        self.note_names(vec![to.names(Some(ino))]);
         Change::Done
     }
 
@@ -183,6 +197,7 @@ impl Filesystem {
             return Change::NotEmpty;
         }
         self.remove(slot);
+        self.note_names(vec![slot.names(None)]);
         Change::Done
     }
 
@@ -196,6 +211,7 @@ impl Filesystem {
         }
         let ino = self.add(Inode::Directory(Arc::default()));
         self.put(slot, ino);
+        self.note_names(vec![slot.names(Some(ino))]);
         Change::Done
     }
 
@@ -210,6 +226,7 @@ impl Filesystem {
             Some(ino) if !self.is_empty_dir(ino) => Change::NotEmpty,
             Some(_) => {
                 self.remove(slot);
+                self.note_names(vec![slot.names(None)]);
                 Change::Done
             }
         }

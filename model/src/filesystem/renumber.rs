@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::names::STANDING;
+use super::power::Medium;
 use super::{Filesystem, Ino, Inode};
 
 impl Filesystem {
@@ -32,6 +33,9 @@ impl Filesystem {
         for (_, ino) in &mut self.refused {
             *ino = new[usize::from(*ino)];
         }
+        if let Some(medium) = &mut self.medium {
+            medium.renumber(&order, &new);
+        }
     }
 
     /// The reachable inodes: the standing directories, what they hold, then what is only open.
@@ -53,6 +57,9 @@ impl Filesystem {
                 order.push(description.ino);
             }
         }
+        if let Some(medium) = &self.medium {
+            medium.order(&mut order);
+        }
         order
     }
 
@@ -63,6 +70,49 @@ impl Filesystem {
 
 fn is_in_place((at, &ino): (usize, &Ino)) -> bool {
     at == usize::from(ino)
+}
+
+impl Medium {
+    /// Add what only the medium still knows.
+    fn order(&self, order: &mut Vec<Ino>) {
+        let waiting = self.namings.iter().flatten();
+        for ino in waiting
+            .flat_map(|naming| [Some(naming.dir), naming.ino])
+            .flatten()
+        {
+            if !order.contains(&ino) {
+                order.push(ino);
+            }
+        }
+        let mut at = 0;
+        while at < order.len() {
+            if let Inode::Directory(entries) = &self.inodes[usize::from(order[at])] {
+                for &(_, ino) in entries.iter() {
+                    if !order.contains(&ino) {
+                        order.push(ino);
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+
+    fn renumber(&mut self, order: &[Ino], new: &[Ino]) {
+        self.inodes = order
+            .iter()
+            .map(|&old| self.inodes[usize::from(old)].renumbered(new))
+            .collect();
+        for naming in self.namings.iter_mut().flatten() {
+            naming.dir = new[usize::from(naming.dir)];
+            naming.ino = naming.ino.map(|ino| new[usize::from(ino)]);
+        }
+        // A content that nobody can reach any more is nobody's.
+        self.dirty.retain(|ino| order.contains(ino));
+        for ino in &mut self.dirty {
+            *ino = new[usize::from(*ino)];
+        }
+        self.dirty.sort_unstable();
+    }
 }
 
 impl Inode {

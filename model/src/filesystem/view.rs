@@ -1,5 +1,7 @@
 //! What the rules look at: the jobs that can be seen and what their files hold. Nothing here changes anything.
 
+use std::sync::LazyLock;
+
 use state_machine::control::Control;
 use state_machine::disk::{Dir, Name, Place};
 use state_machine::id::{JobId, Ticket};
@@ -7,6 +9,9 @@ use state_machine::liveness;
 use state_machine::record::{Descriptor, History, Status};
 
 use super::{Data, Filesystem};
+
+/// What is read from a status without content.
+static LOST: LazyLock<Status> = LazyLock::new(Status::lost);
 
 impl Filesystem {
     /// The jobs that can be seen.
@@ -52,6 +57,7 @@ impl Filesystem {
     pub fn status_of(&self, id: &JobId) -> Option<&Status> {
         match &**self.data(&Place::of_job(id, Name::Status))? {
             Data::Status(status) => Some(status),
+            Data::Empty => Some(&LOST),
             _ => None,
         }
     }
@@ -82,9 +88,14 @@ impl Filesystem {
             .lockers(&Place::of_job(id, Name::Lock))
             .next()
             .is_some();
-        Some(match self.status_of(id) {
-            Some(status) => liveness::conclude(descriptor, status, held),
-            None => liveness::conclude(descriptor, &Status::queued(descriptor.created_at_ms), held),
-        })
+        let status = match self.status_of(id) {
+            Some(lost) if lost.lost => {
+                let history = self.history_of(id).cloned().unwrap_or_default();
+                &liveness::find_again(lost.clone(), &history).ok()?
+            }
+            Some(status) => status,
+            None => &Status::queued(descriptor.created_at_ms),
+        };
+        Some(liveness::conclude(descriptor, status, held))
     }
 }

@@ -1,41 +1,17 @@
-//! Protocols that are known to be wrong, over the same disk. The checker must find what is wrong with each: a
-//! world in which they pass is too kind to prove anything about the right ones.
+//! Protocols that are known to be wrong. The checker must find what is wrong with each: a world in which they pass is
+//! too kind to prove anything about the right ones.
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | [`site`] | every place in a shipped protocol where an effect is asked for, read from its source |
+//! | [`edit`] | a shipped protocol with one of these effects wrong, made while it is replayed |
+//! | [`older`] | whole protocols that are wrong |
+//!
+//! Nothing of this is in the shipped crate: an edit stands between the protocol and the disk.
 
-mod check_then_remove;
-mod compare_then_unlink;
-mod lock_without_look;
-mod skip_running;
-mod status_then_probe;
+pub mod edit;
+pub mod older;
+pub mod site;
 
-use crate::role::{Outcome, Part};
-use crate::stage::Stage;
-
-/// A wrong protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mutant {
-    /// A sweep that reads the record, probes the lock, and then removes: a worker can claim in between (R9).
-    CheckThenRemove,
-    /// A holder that reads the request, honours it, compares, and unlinks: a cancel that lands between the two
-    /// is lost (R6).
-    CompareThenUnlink,
-    /// A claim that does not look whether the file that it locked still stands at the path (R1).
-    LockWithoutLook,
-    /// A holder that records the end of a job that never ran: an assertion of the product stops it (R7).
-    SkipRunning,
-    /// A reader that reads the record first and asks for the lock then: a job that ended in between looks
-    /// interrupted (R3).
-    StatusThenProbe,
-}
-
-impl Mutant {
-    /// Play the part wrongly.
-    pub fn play<D: Stage>(self, disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
-        match self {
-            Mutant::CheckThenRemove => check_then_remove::sweep(disk, part),
-            Mutant::CompareThenUnlink => compare_then_unlink::honour(disk, part),
-            Mutant::LockWithoutLook => lock_without_look::hold(disk, part),
-            Mutant::SkipRunning => skip_running::end(disk, part),
-            Mutant::StatusThenProbe => status_then_probe::read(disk, part),
-        }
-    }
-}
+pub use edit::{Edit, Editing, How};
+pub use older::Older;

@@ -2,13 +2,11 @@
 //! itself; where somebody does, that one looks again when it lets go (R6).
 
 use state_machine::control::Request;
-use state_machine::id::JobId;
 use state_machine::protocol::claim::{Claim, claim};
-use state_machine::protocol::hold::{Holder, TakeOver, take_over};
+use state_machine::protocol::hold::{TakeOver, take_over};
 use state_machine::protocol::request::{Asked, request};
-use state_machine::protocol::settle::{Searched, Settled, settle};
 
-use super::worker::leave;
+use super::worker::{leave, settle_without_leftovers};
 use super::{CREATED_AT_MS, Outcome, Part};
 use crate::stage::{News, Stage};
 
@@ -35,24 +33,12 @@ pub(super) fn ask<D: Stage>(
     disk.tell(News::Holds(id.clone()));
     let mut holder = match take_over(disk, id, lock, CREATED_AT_MS, part.now_ms)? {
         TakeOver::Holder(holder) => holder,
-        TakeOver::Damaged(_) => return Ok(Outcome::Damaged),
+        TakeOver::Damaged(_) => {
+            disk.tell(News::LetsGo);
+            return Ok(Outcome::Damaged);
+        }
     };
     settle_without_leftovers(disk, &mut holder, id, part.now_ms)?;
     leave(disk, holder, part.now_ms)?;
     Ok(Outcome::Settled)
-}
-
-/// Settle what was asked; where that needs an empty tree, make it empty first (R11).
-pub(super) fn settle_without_leftovers<D: Stage>(
-    disk: &mut D,
-    holder: &mut Holder<D::Handle>,
-    id: &JobId,
-    now_ms: u64,
-) -> Result<(), D::Fault> {
-    let mut searched = Searched::No;
-    while let Settled::LeftoversFirst(_) = settle(disk, holder, searched, now_ms)? {
-        disk.end_trees(id)?;
-        searched = Searched::Yes;
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! A creator: make a job and leave it to whoever admits it.
 
 use state_machine::id::Ticket;
-use state_machine::protocol::create::{Durable, Made, create};
+use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::hold::newborn;
 
 use super::worker::leave;
@@ -14,9 +14,11 @@ pub(super) fn queue<D: Stage>(
     ticket: &Ticket,
     now_ms: u64,
 ) -> Result<Outcome, D::Fault> {
-    match create(disk, &mut descriptor(), None, ticket, Durable::No)? {
+    match create(disk, &mut descriptor(), None, ticket, Durable::Yes)? {
         Made::Job { id, lock } => {
             disk.tell(News::Holds(id.clone()));
+            acknowledge(disk)?;
+            disk.tell(News::Acknowledged(id.clone()));
             // Somebody may have asked something already, and left it to us because we hold the job.
             leave(disk, newborn(id, lock, CREATED_AT_MS), now_ms)?;
             Ok(Outcome::Made)

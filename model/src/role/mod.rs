@@ -17,7 +17,7 @@ use state_machine::id::{JobId, Key, Name, Ticket};
 use state_machine::job::State;
 use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind};
 
-use crate::mutant::Mutant;
+use crate::mutant::{Edit, Older};
 use crate::stage::Stage;
 
 /// What a process does.
@@ -40,7 +40,7 @@ pub enum Role {
     /// Clears `staging/` and `trash/`.
     Collector,
     /// Does one of these in a way that is known to be wrong.
-    Wrong(Mutant),
+    Wrong(Older),
 }
 
 /// A role with what its process is given.
@@ -54,6 +54,12 @@ pub struct Part {
     pub ticket: Ticket,
     /// The time on its clock, in ms. Clocks of different processes need not agree.
     pub now_ms: u64,
+    /// Whether its command is frozen by a pause, and not ended.
+    pub freezes: bool,
+    /// Whether its syncs are effects.
+    pub syncs: bool,
+    /// What is wrong about the protocols that it runs.
+    pub edit: Option<Edit>,
 }
 
 /// What a role came to.
@@ -89,24 +95,41 @@ pub enum Outcome {
     Joined,
     /// Others were in the way all the time.
     Busy,
+    /// The command was not run, as it could not be recorded that it runs.
+    NotRun,
+    /// It met an error that it does not live with, and said so.
+    Failed,
 }
 
 /// When every job of the model is made, in ms.
 pub const CREATED_AT_MS: u64 = 1;
 
 impl Part {
+    /// A part with nothing special about it.
+    pub fn new(role: Role, job: JobId, ticket: &str, now_ms: u64) -> Part {
+        Part {
+            role,
+            job,
+            ticket: Ticket::parse(ticket).expect("a short word is a ticket"),
+            now_ms,
+            freezes: false,
+            syncs: false,
+            edit: None,
+        }
+    }
+
     /// Play the part.
     pub fn play<D: Stage>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
         match self.role {
-            Role::Worker => worker::work(disk, &self.job, self.now_ms),
+            Role::Worker => worker::work(disk, self),
             Role::Reader => reader::read(disk, &self.job),
             Role::Sweeper => sweeper::sweep(disk, &self.job, &self.ticket),
             Role::Client(request) => client::ask(disk, self, request),
             Role::Recoverer => recoverer::recover(disk, &self.job, self.now_ms),
             Role::Creator => creator::queue(disk, &self.ticket, self.now_ms),
-            Role::Starter => starter::start_and_run(disk, &self.ticket, self.now_ms),
+            Role::Starter => starter::start_and_run(disk, self),
             Role::Collector => collector::clear(disk, &self.ticket),
-            Role::Wrong(mutant) => mutant.play(disk, self),
+            Role::Wrong(older) => older.play(disk, self),
         }
     }
 }
@@ -114,14 +137,14 @@ impl Part {
 impl Role {
     /// Whether it only looks, so that what it says is judged (R3, R4).
     pub fn is_reader(self) -> bool {
-        matches!(self, Role::Reader | Role::Wrong(Mutant::StatusThenProbe))
+        matches!(self, Role::Reader | Role::Wrong(Older::StatusThenProbe))
     }
 
     /// The word at the head of its lane.
     pub fn word(self) -> String {
         match self {
             Role::Client(request) => format!("client ({request})"),
-            Role::Wrong(mutant) => format!("{mutant:?}"),
+            Role::Wrong(older) => format!("{older:?}"),
             other => format!("{other:?}").to_lowercase(),
         }
     }

@@ -4,8 +4,7 @@ use state_machine::id::JobId;
 use state_machine::protocol::recover::{Recovered, recover_job};
 
 use super::Outcome;
-use super::client::settle_without_leftovers;
-use super::worker::leave;
+use super::worker::{leave, settle_without_leftovers};
 use crate::stage::Stage;
 
 /// Put the job in order.

@@ -1,9 +1,11 @@
 //! The rules of the design as the model checks them, under their numbers. Each is judged where it can be broken:
-//! [`step`] when an effect is about to happen or has happened, [`rest`] when nobody moves any more. What is
+//! [`step`] when an effect is about to happen or has happened, [`power`] when power was lost, [`rest`] when nobody moves
+//! any more. What is
 //! broken is written into the state, and a property for each rule says that it is not there.
 //!
 //! Liveness is checked as safety: that somebody can always move, and that a fresh process heals what is left.
 
+pub mod power;
 pub mod rest;
 mod sight;
 pub mod step;
@@ -41,8 +43,16 @@ pub enum Rule {
     R11,
     /// One start per key.
     R12,
+    /// Exit statuses survive.
+    R13,
+    /// What was acknowledged survives a loss of power, and no record is torn by one.
+    R19,
+    /// Good is never replaced by empty.
+    R21,
     /// Heals alone.
     R22,
+    /// Every operation comes to its end.
+    Bounded,
     /// A protocol hands every handle back.
     Handles,
     /// While somebody has something to do, somebody can move.
@@ -61,6 +71,30 @@ pub struct Broken {
 }
 
 impl Rule {
+    /// Every rule.
+    pub const ALL: [Rule; 20] = [
+        Rule::R1,
+        Rule::R2,
+        Rule::R3,
+        Rule::R4,
+        Rule::R5,
+        Rule::R6,
+        Rule::R7,
+        Rule::R8,
+        Rule::R9,
+        Rule::R10,
+        Rule::R11,
+        Rule::R12,
+        Rule::R13,
+        Rule::R19,
+        Rule::R21,
+        Rule::R22,
+        Rule::Bounded,
+        Rule::Handles,
+        Rule::NotStuck,
+        Rule::NoPanic,
+    ];
+
     /// The rule was broken like this.
     pub fn broken(self, how: impl Into<String>) -> Broken {
         Broken {
@@ -86,7 +120,13 @@ pub fn properties() -> Vec<Property<World>> {
         always("R10 no resurrection", |_, s| s.keeps(Rule::R10)),
         always("R11 no orphan beside a worker", |_, s| s.keeps(Rule::R11)),
         always("R12 one start per key", |_, s| s.keeps(Rule::R12)),
+        always("R13 exit statuses survive", |_, s| s.keeps(Rule::R13)),
+        always("R19 power loss", |_, s| s.keeps(Rule::R19)),
+        always("R21 good is never replaced by empty", |_, s| {
+            s.keeps(Rule::R21)
+        }),
         always("R22 heals alone", |_, s| s.keeps(Rule::R22)),
+        always("bounded work", |_, s| s.keeps(Rule::Bounded)),
         always("every handle is handed back", |_, s| s.keeps(Rule::Handles)),
         always("not stuck", |_, s| s.keeps(Rule::NotStuck)),
         always("no panic", |_, s| s.keeps(Rule::NoPanic)),

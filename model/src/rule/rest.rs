@@ -1,9 +1,9 @@
 //! The rules about what is left when nobody moves any more (R6), and about what one fresh process makes of it
 //! (R8, R22).
 
-use state_machine::control::Request;
-use state_machine::disk::{Dir, Name};
-use state_machine::id::{JobId, Ticket};
+use state_machine::control::{Control, Request};
+use state_machine::disk::{Dir, Name, Place};
+use state_machine::id::JobId;
 use state_machine::job::State as JobState;
 
 use super::{Broken, Rule};
@@ -19,16 +19,18 @@ const EFFECTS: u32 = 120;
 /// What is broken in a state in which every process has ended or died.
 pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
     let mut broken = Vec::new();
-    let nobody_died = state.crashes_left == world.crashes;
-    if nobody_died && world.patience == Patience::Fair {
+    let nothing_happened = state.crashes_left == world.crashes
+        && state.faults_left == world.faults
+        && state.power_losses_left == world.power_losses;
+    if nothing_happened && world.patience == Patience::Fair {
         // Whoever had the lock last has seen to it: nobody else has to come.
         let files = &state.machine.files;
         broken.extend(accepted(state).filter_map(|(id, request)| lost(files, id, request)));
     }
-    if world.patience == Patience::Fair {
+    if world.patience == Patience::Fair && state.faults_left == world.faults {
         broken.extend(harmed(world, state));
     }
-    broken.extend(heals(state));
+    broken.extend(heals(world, state));
     broken
 }
 
@@ -49,12 +51,12 @@ fn harmed(world: &World, state: &State) -> Option<Broken> {
 }
 
 /// What one fresh process cannot mend, after everyone else has died.
-pub fn heals(state: &State) -> Vec<Broken> {
+pub fn heals(world: &World, state: &State) -> Vec<Broken> {
     let mut machine = state.machine.clone();
     for lane in (0u8..).take(state.processes.len()) {
         machine.end_process(lane);
     }
-    if let Err(too_long) = mend(&mut machine) {
+    if let Err(too_long) = mend(world, &mut machine) {
         return vec![too_long];
     }
     let files = &machine.files;
@@ -88,25 +90,18 @@ fn lost(files: &Filesystem, id: &JobId, request: Request) -> Option<Broken> {
 }
 
 /// Let a fresh process recover every job and clear what lies about.
-fn mend(machine: &mut Machine) -> Result<(), Broken> {
-    let part = |role, job: JobId| Part {
-        role,
-        job,
-        ticket: Ticket::parse("mend").expect("a word of four letters is a ticket"),
-        now_ms: 100,
+fn mend(world: &World, machine: &mut Machine) -> Result<(), Broken> {
+    let part = |role, job: &JobId| Part {
+        edit: world.edit,
+        ..Part::new(role, job.clone(), "mend", 100)
     };
     for id in machine.files.jobs() {
-        play(
-            machine,
-            &part(Role::Recoverer, id.clone()),
-            EFFECTS,
-            Trees::End,
-        )
-        .map_err(|_| Rule::R22.broken(format!("recovering {id} takes too long")))?;
+        play(machine, &part(Role::Recoverer, &id), EFFECTS, Trees::End)
+            .map_err(|_| Rule::R22.broken(format!("recovering {id} takes too long")))?;
     }
     play(
         machine,
-        &part(Role::Collector, first_job()),
+        &part(Role::Collector, &first_job()),
         EFFECTS,
         Trees::End,
     )
@@ -116,6 +111,14 @@ fn mend(machine: &mut Machine) -> Result<(), Broken> {
 
 /// What is not as it should be with a job that was recovered.
 fn unrest(files: &Filesystem, id: &JobId) -> Option<Broken> {
+    // What cannot be read is left for a person (R21).
+    let garbage = |name| {
+        let data = files.data(&Place::of_job(id, name));
+        data.is_some_and(|data| data.is_garbage())
+    };
+    if garbage(Name::Status) || garbage(Name::Descriptor) {
+        return None;
+    }
     let recorded = files.recorded(id);
     if recorded == JobState::Running {
         return Some(Rule::R22.broken("a recovered job is recorded as running"));
@@ -127,9 +130,10 @@ fn unrest(files: &Filesystem, id: &JobId) -> Option<Broken> {
         let how = format!("the record says {recorded}, the history ends in {last:?}");
         return Some(Rule::R7.broken(how));
     }
-    let taken = files.asked_of(id, Name::Taken).is_some();
-    let waiting = files.asked_of(id, Name::Control).is_some() && !recorded.is_terminal();
-    (taken || waiting).then(|| Rule::R6.broken("a request is unanswered after recovery"))
+    // An empty file asks for nothing.
+    let asks = |name| !matches!(files.asked_of(id, name), None | Some(Control::Empty));
+    (asks(Name::Taken) || asks(Name::Control) && !recorded.is_terminal())
+        .then(|| Rule::R6.broken("a request is unanswered after recovery"))
 }
 
 fn litter(files: &Filesystem) -> Option<Broken> {

@@ -52,12 +52,31 @@ pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Ve
         Effect::Mkdir(Dir::Job(_)) => {
             broken.push(Rule::R10.broken(format!("{effect} makes a job of nothing")));
         }
-        Effect::Spawn(id, _) if !before.machine.trees_of(id).is_empty() => {
+        Effect::Spawn(id, _) if before.machine.has_tree(id) => {
             broken.push(Rule::R11.broken(format!("{effect} beside another")));
         }
         _ => {}
     }
+    broken.extend(replaced(files, effect));
     broken
+}
+
+/// Which record that cannot be read is written over or taken away, if one is (R21): it is reported and left, as only a
+/// person can say what it was.
+fn replaced(files: &Filesystem, effect: &Effect) -> Option<Broken> {
+    let place = match effect {
+        Effect::Rename(_, to) => to,
+        Effect::Write(place, _) | Effect::Unlink(place) => place,
+        _ => return None,
+    };
+    let is_record = matches!(
+        place,
+        Place::File(Dir::Job(_), Name::Descriptor | Name::Status)
+            | Place::File(Dir::Keys, Name::Pointer(_))
+    );
+    let unreadable = files.data(place).is_some_and(|data| data.is_garbage());
+    (is_record && unreadable)
+        .then(|| Rule::R21.broken(format!("{effect} replaces what cannot be read")))
 }
 
 /// Why the job may not be taken out of the listing now, if it may not (R9).
@@ -75,16 +94,23 @@ fn why_not_dead(before: &State, lane: u8, id: &JobId) -> Option<String> {
     if lockers.any(|who| who != Owner::Process(lane)) {
         return Some("a job is swept while somebody has its lock".into());
     }
-    let trees = before.machine.trees_of(id);
-    (!trees.is_empty()).then(|| "a job is swept while its tree lives".into())
+    let unread = files.data(&Place::of_job(id, Name::Status));
+    if unread.is_some_and(|data| data.is_garbage()) {
+        return Some("a job is swept whose record cannot be read".into());
+    }
+    before
+        .machine
+        .has_tree(id)
+        .then(|| "a job is swept while its tree lives".into())
 }
 
-/// What is broken in `after`, given what it came from.
-pub fn in_state(before: &State, after: &State) -> Vec<Broken> {
+/// What is broken in a state, whatever it came from.
+pub fn in_state(after: &State) -> Vec<Broken> {
     let mut broken = Vec::new();
     let files = &after.machine.files;
     let mut held: Vec<&JobId> = Vec::new();
     for (lane, process) in (0u8..).zip(&after.processes) {
+        broken.extend(forgotten_end(after, lane, process));
         let Some(id) = process.holds() else { continue };
         if !files.holds(Owner::Process(lane), &Place::of_job(id, Name::Lock)) {
             broken.push(Rule::R1.broken("a holder has no lock, or one on a file that is gone"));
@@ -94,13 +120,42 @@ pub fn in_state(before: &State, after: &State) -> Vec<Broken> {
         }
         held.push(id);
     }
+    broken
+}
+
+/// Whether the end of a command was seen, and is neither recorded nor still being recorded (R13). A worker that was
+/// killed has seen nothing.
+fn forgotten_end(after: &State, lane: u8, process: &Process) -> Option<Broken> {
+    let (id, state) = process.standing.ended.as_ref()?;
+    let files = &after.machine.files;
+    let trying =
+        process.is_under_way() && files.holds(Owner::Process(lane), &Place::of_job(id, Name::Lock));
+    if trying || !files.has_job(id) || files.recorded(id) == *state {
+        return None;
+    }
+    // A pause is no end: it can be taken back by whoever comes next.
+    (state.is_terminal()).then(|| {
+        let recorded = files.recorded(id);
+        Rule::R13.broken(format!(
+            "a command ended {state}, and the record says {recorded}"
+        ))
+    })
+}
+
+/// What is broken in `after`, given what an effect or a death has made it of.
+pub fn changed(before: &State, after: &State) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let files = &after.machine.files;
     if before.machine.files == after.machine.files {
         return broken;
     }
     let mut names = Vec::new();
     for id in files.jobs() {
         let Some(descriptor) = files.descriptor_of(&id) else {
-            broken.push(Rule::R8.broken(format!("{id} has no descriptor")));
+            let place = Place::of_job(&id, Name::Descriptor);
+            if !files.data(&place).is_some_and(|data| data.is_garbage()) {
+                broken.push(Rule::R8.broken(format!("{id} has no descriptor")));
+            }
             continue;
         };
         if !files.has(&Place::of_job(&id, Name::Lock)) {
@@ -122,6 +177,10 @@ pub fn in_state(before: &State, after: &State) -> Vec<Broken> {
 
 /// What is wrong with the job's history, if anything is.
 fn history(files: &Filesystem, id: &JobId) -> Option<String> {
+    let status = files.data(&Place::of_job(id, Name::Status));
+    if status.is_some_and(|status| status.is_garbage()) {
+        return None;
+    }
     let states: Vec<_> = files.history_of(id)?.states().collect();
     let recorded = files.recorded(id);
     let first_is_wrong = states
@@ -147,15 +206,22 @@ fn end(before: &Filesystem, after: &Filesystem, id: &JobId) -> Option<String> {
     (!same).then(|| format!("a job that was {} is something else", ended.state))
 }
 
-/// What is broken by what a process came to: what a reader said must have been true while it looked (R3, R4).
-pub fn by_outcome(process: &Process, reader: bool) -> Option<Broken> {
+/// What is broken by what a process came to: what a reader said must have been true while it looked (R3, R4), and no
+/// record is damaged but where there is `garbage` from the beginning. `denied`: something may have been kept from it.
+pub fn by_outcome(process: &Process, reader: bool, garbage: bool, denied: bool) -> Option<Broken> {
     let said = match process.outcome()? {
-        Outcome::Damaged => return Some(Rule::R8.broken("a record is damaged")),
+        Outcome::Damaged if !garbage => {
+            return Some(Rule::R8.broken("a record is damaged"));
+        }
         Outcome::Saw(state) if reader => Some(state),
         Outcome::Gone if reader => None,
         _ => return None,
     };
     if process.truths & bit(said) != 0 {
+        return None;
+    }
+    if denied && said.is_some_and(|said| said != job::State::Interrupted) {
+        // What cannot be opened counts as held (R3), so a job may look alive to whoever is kept from looking.
         return None;
     }
     let rule = if said == Some(job::State::Interrupted) {

@@ -101,10 +101,20 @@ pub fn take_over<D: Disk>(
         }
     };
     let history = disk.read_history(&dir)?;
+    let mut stale = status.lost;
+    if status.lost {
+        status = match liveness::find_again(status, &history) {
+            Ok(status) => status,
+            Err(damaged) => {
+                disk.close(lock)?;
+                return Ok(TakeOver::Damaged(damaged));
+            }
+        };
+        status.lost = false;
+    }
     let entered = u32::try_from(history.states().count()).unwrap_or(u32::MAX);
     let last = history.last_state();
     let mut pending = Vec::new();
-    let mut stale = false;
     match last {
         // A job that was never held needs no history yet; whoever records something begins it.
         None => {
@@ -121,11 +131,13 @@ pub fn take_over<D: Disk>(
                 ))));
             }
             status.state = last;
-            status.steps = entered;
             stale = true;
         }
         Some(last) => pending.extend(missing(last, &status)),
     }
+    // With what is pending, the history tells of as many states as were entered: one that lost some of them is not
+    // taken for one that is behind by the next holder.
+    status.steps = entered.saturating_add(u32::try_from(pending.len()).unwrap_or(0));
     let begun = last.is_some() || status.state != State::Queued;
     let mut holder = Holder {
         id: id.clone(),
@@ -177,6 +189,12 @@ pub fn record<D: Disk>(
     durable: Durable,
 ) -> Result<Recorded, D::Fault> {
     let from = holder.status.state;
+    // Whatever rewrites the record of an end: that it is one must survive a loss of power (R19).
+    let durable = if status.state.is_terminal() {
+        Durable::Yes
+    } else {
+        durable
+    };
     let mut status = status;
     status.steps = holder.status.steps + u32::from(from != status.state);
     assert!(

@@ -96,6 +96,14 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
         // The job was swept between the two.
         Read::Absent => return Ok(Look::Gone),
     };
+    let status = if status.lost {
+        match liveness::find_again(status, &disk.read_history(&dir)?) {
+            Ok(status) => status,
+            Err(why) => return Ok(damaged(Name::Status, why)),
+        }
+    } else {
+        status
+    };
     let state = liveness::conclude(&descriptor, &status, held);
     // A worker that stays with an ended job knows that something is left, whoever closed the tree lock. Without one
     // the lock is all there is to go by.

@@ -6,6 +6,7 @@
 //! process of its command still lives, and is held by those processes alone. Both are only ever closed, never
 //! unlocked, as others may share the description (F2, F6).
 
+pub mod book;
 pub mod claim;
 pub mod create;
 pub mod forget;

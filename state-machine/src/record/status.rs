@@ -60,6 +60,9 @@ pub struct Status {
     pub dropped_bytes: Option<u64>,
     /// When this record was written, in ms since the epoch.
     pub updated_at_ms: u64,
+    /// Whether a loss of power has left nothing of the record, and what is here says only that. Never written.
+    #[serde(skip)]
+    pub lost: bool,
 }
 
 /// The text that a pull's `status_line` holds while it moves what it fetched into place, and reads no control.
@@ -86,6 +89,20 @@ impl Status {
             leftovers: None,
             dropped_bytes: None,
             updated_at_ms: at_ms,
+            lost: false,
+        }
+    }
+
+    /// What is known where a loss of power has left nothing of the record but a file without content: that somebody
+    /// worked on the job, and that it had not ended, as an end is synced before it takes its place (F29, R19).
+    pub fn lost() -> Status {
+        Status {
+            state: State::Running,
+            steps: 0,
+            attempt: 1,
+            message: Some("the record was lost with the power".into()),
+            lost: true,
+            ..Status::queued(0)
         }
     }
 
@@ -99,8 +116,12 @@ impl Status {
         super::encode(self)
     }
 
-    /// Read the bytes of `status.json`.
+    /// Read the bytes of `status.json`. None at all, or nothing but zeros, is what a file system leaves of a record that
+    /// was not synced when the power went: that is [`Status::lost`].
     pub fn decode(bytes: &[u8]) -> Result<Status, Damaged> {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Ok(Status::lost());
+        }
         super::decode(bytes)
     }
 }
@@ -189,11 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_apart_for_people() {
-        assert_eq!(Status::decode(b"").unwrap_err().0, "the file is empty");
-        assert_eq!(
-            Status::decode(&[0; 90]).unwrap_err().0,
-            "the file holds only zero bytes"
-        );
+    fn what_a_loss_of_power_leaves_is_no_damage_and_no_end() {
+        for bytes in [&b""[..], &[0; 90]] {
+            let status = Status::decode(bytes).unwrap();
+            assert!(status.lost && !status.state.is_terminal());
+        }
+        let torn = b"{\"state\":\"done\"\0\0\0";
+        assert!(Status::decode(torn).is_err());
+        let written = Status::decode(&Status::queued(1).encode()).unwrap();
+        assert!(!written.lost);
     }
 }

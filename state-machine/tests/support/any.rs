@@ -229,6 +229,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             leftovers,
             dropped_bytes,
             updated_at_ms,
+            lost: false,
         }
     })
 }

@@ -176,6 +176,11 @@ fn of_history(view: &View, history: &History) -> Vec<Finding> {
 }
 
 fn of_agreement(view: &View, history: &History) -> Option<Finding> {
+    if view.status.lost {
+        let mend = Mend::Settle(view.descriptor.id.clone());
+        let what = "a loss of power has emptied its status.json";
+        return Some(Finding::note(what, MENDS_ITSELF).mended_by(mend));
+    }
     if agrees(view, history) {
         return None;
     }
