@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use state_machine::control::Request;
 use state_machine::disk::{Change, Create, Dir, Mode, Name, Open, Place};
 use state_machine::id::{JobId, Key};
 use state_machine::record::Line;
@@ -49,6 +50,9 @@ pub enum Effect {
     Wake(JobId, Until),
     HasLeft,
     EndTrees(JobId, Search),
+    HandOpen(Place),
+    HandWrite(Handle, Request),
+    WaitForHands,
 }
 
 /// Which trees are looked for, to be ended (R11).
@@ -133,6 +137,9 @@ impl Effect {
             Effect::Wake(..) => "wake",
             Effect::HasLeft => "has_left",
             Effect::EndTrees(..) => "end_trees",
+            Effect::HandOpen(_) => "hand_open",
+            Effect::HandWrite(..) => "hand_write",
+            Effect::WaitForHands => "wait_for_hands",
         }
     }
 
@@ -147,6 +154,9 @@ impl Effect {
                 | Effect::Wake(..)
                 | Effect::HasLeft
                 | Effect::EndTrees(..)
+                | Effect::HandOpen(_)
+                | Effect::HandWrite(..)
+                | Effect::WaitForHands
         )
     }
 }
@@ -228,6 +238,9 @@ impl fmt::Display for Effect {
             Effect::GiveWay(round) => write!(f, "give way {round}"),
             Effect::Spawn(id, handle) => write!(f, "spawn the tree of {id} with {handle}"),
             Effect::Wake(id, _) => write!(f, "sleep over {id}"),
+            Effect::HandOpen(place) => write!(f, "> {}", path(place)),
+            Effect::HandWrite(handle, request) => write!(f, "echo {request} into {handle}"),
+            Effect::WaitForHands => f.write_str("wait for hands"),
             Effect::HasLeft => f.write_str("is something left of the tree"),
             Effect::EndTrees(id, Search::Marked) => write!(f, "end what bears the mark of {id}"),
             Effect::EndTrees(id, Search::Holding) => write!(f, "end what has the tree of {id}"),

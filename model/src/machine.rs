@@ -68,6 +68,7 @@ impl Machine {
                 Reply::Done
             }
             Effect::Wake(id, until) => Reply::Woke(self.wake(lane, id, *until).expect("it sleeps")),
+            Effect::WaitForHands => Reply::Done,
             Effect::HasLeft => Reply::Is(self.tree_of(lane).is_some()),
             Effect::EndTrees(id, search) => {
                 for lane in self.found(lane, id, *search) {
@@ -157,9 +158,13 @@ impl Machine {
         self.files.close_all(Owner::Process(lane));
     }
 
-    /// Nothing runs any more, and of the files is left what this outcome of a loss of power leaves.
-    pub fn lose_power(&mut self, outcome: u32) {
-        self.trees.clear();
-        self.files.lose_power(outcome);
+    /// The same machine after a loss of power that has left these files: nothing runs any more.
+    #[must_use]
+    pub fn rebooted(&self, files: Filesystem) -> Machine {
+        Machine {
+            files,
+            nature: self.nature,
+            trees: Vec::new(),
+        }
     }
 }

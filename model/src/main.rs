@@ -2,23 +2,29 @@
 //! shows one in a browser.
 
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use outlive_model::mutant::table;
 use outlive_model::world::World;
 use outlive_model::{config, golden, trace};
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
 const USAGE: &str = "\
 usage: outlive-model check [--config NAME] [--all] [--threads N] [--bless]
+       outlive-model mutants [--show NAME] [--threads N]
        outlive-model explore --config NAME [--address HOST:PORT]
 
 check    without a name: every configuration but the large ones, and every mutant, which must be caught;
          --all takes the large ones too; --bless writes the numbers of states down in states.golden
+mutants  get one effect of the protocols wrong at a time and see that a rule breaks; --show prints the way there
 explore  serve one configuration to a browser, at localhost:3000 unless said otherwise";
 
 /// What was asked for on the command line.
 struct Asked {
     config: Option<String>,
+    show: Option<String>,
     all: bool,
     threads: usize,
     bless: bool,
@@ -34,6 +40,7 @@ fn main() -> ExitCode {
     };
     match verb.as_str() {
         "check" => check(&asked),
+        "mutants" => mutants(&asked),
         "explore" => explore(&asked),
         "help" | "--help" => {
             println!("{USAGE}");
@@ -51,6 +58,7 @@ fn misused(why: &str) -> ExitCode {
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let mut asked = Asked {
         config: None,
+        show: None,
         all: false,
         threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
         bless: false,
@@ -60,6 +68,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
         match word.as_str() {
             "--config" => asked.config = Some(value()?),
+            "--show" => asked.show = Some(value()?),
             "--threads" => {
                 let threads = value()?;
                 asked.threads = threads
@@ -98,10 +107,7 @@ fn check(asked: &Asked) -> ExitCode {
     );
     let mut good = true;
     for world in chosen {
-        let is_mutant = config::mutants()
-            .iter()
-            .any(|mutant| mutant.name == world.name);
-        good &= if is_mutant {
+        good &= if world.breaks.is_some() {
             catch(world, asked.config.is_some())
         } else {
             run(world, asked)
@@ -229,4 +235,58 @@ fn unknown(name: &str) -> String {
         "no such configuration: {name}; there are {}",
         names.join(", ")
     )
+}
+
+/// Try every mutant, as many at a time as there are threads.
+fn mutants(asked: &Asked) -> ExitCode {
+    let edits: Vec<_> = table::edits()
+        .into_iter()
+        .filter(|edit| {
+            asked
+                .show
+                .as_ref()
+                .is_none_or(|name| *name == edit.to_string())
+        })
+        .collect();
+    let stages = table::stages();
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..asked.threads {
+            scope.spawn(|| {
+                while let Some(&edit) = edits.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let caught = table::catch(edit, &stages);
+                    found.lock().expect("no thread panics").push((edit, caught));
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().expect("no thread panics");
+    found.sort_by_key(|(edit, _)| edits.iter().position(|known| known == edit));
+    let mut good = true;
+    for (edit, caught) in &found {
+        let name = edit.to_string();
+        match (caught, table::why_harmless(&name)) {
+            (Some(caught), None) => println!("{name:<48} {caught}"),
+            (None, Some(why)) => println!("{name:<48} harmless: {why}"),
+            (Some(_), Some(_)) => {
+                good = false;
+                println!("{name:<48} CAUGHT, and said to be harmless");
+            }
+            (None, None) => {
+                good = false;
+                println!("{name:<48} SURVIVES");
+            }
+        }
+        if let (Some(_), Some(caught)) = (&asked.show, caught) {
+            println!("{}", caught.lanes);
+        }
+    }
+    let caught = found.iter().filter(|(_, caught)| caught.is_some()).count();
+    println!("{caught} of {} mutants are caught", found.len());
+    if good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -8,7 +8,7 @@
 
 use std::panic::Location;
 
-use state_machine::control::Control;
+use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
 };
@@ -280,6 +280,25 @@ impl<H: Host> Stage for Asking<H> {
     #[track_caller]
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), H::Fault> {
         self.done(|| Effect::EndTrees(id.clone(), search))
+    }
+
+    #[track_caller]
+    fn hand_open(&mut self, place: &Place) -> Result<Option<Handle>, H::Fault> {
+        let effect = || Effect::HandOpen(place.clone());
+        expect!(self.host, effect, Reply::Opened(open) => match open {
+            Open::Opened(handle) => Some(handle),
+            Open::Absent | Open::Denied => None,
+        })
+    }
+
+    #[track_caller]
+    fn hand_write(&mut self, file: &Handle, request: Request) -> Result<(), H::Fault> {
+        self.done(|| Effect::HandWrite(*file, request))
+    }
+
+    #[track_caller]
+    fn wait_for_hands(&mut self) -> Result<(), H::Fault> {
+        self.done(|| Effect::WaitForHands)
     }
 
     fn survive(&mut self, fault: H::Fault) -> Result<(), H::Fault> {

@@ -4,7 +4,7 @@
 //! What a role says is computed anew in every replay; it never reaches another process.
 
 use state_machine::control::Request;
-use state_machine::disk::Disk;
+use state_machine::disk::{Disk, Place};
 use state_machine::id::JobId;
 use state_machine::job::State;
 
@@ -26,6 +26,17 @@ pub trait Stage: Disk {
 
     /// End the processes of the job's trees that are found so, and see them gone.
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), Self::Fault>;
+
+    /// Open the file as a shell's `>` does: made where it is missing, emptied where it is there. `None` where its
+    /// directory is gone.
+    fn hand_open(&mut self, place: &Place) -> Result<Option<Self::Handle>, Self::Fault>;
+
+    /// Write a request into what is open, wherever that stands by now.
+    fn hand_write(&mut self, file: &Self::Handle, request: Request) -> Result<(), Self::Fault>;
+
+    /// Wait until no hand is between its two steps: a person's shell takes no longer than the wait of whoever throws an
+    /// empty file away.
+    fn wait_for_hands(&mut self) -> Result<(), Self::Fault>;
 
     /// Go on after a fault. Errors are the faults after which nothing goes on: a replay that has come to its end.
     fn survive(&mut self, fault: Self::Fault) -> Result<(), Self::Fault>;

@@ -12,7 +12,8 @@ use crate::machine::{Machine, Nature};
 use crate::mutant::Edit;
 use crate::process::{Process, Progress};
 use crate::role::Part;
-use crate::rule::{Broken, Rule, Sight, power, properties, rest, step};
+use crate::rule::power::{self, Survivors};
+use crate::rule::{Broken, Rule, Sight, properties, rest, step};
 use crate::scene::Scene;
 
 /// How many effects a process may take for one operation: each is bounded, whoever is in its way.
@@ -26,6 +27,17 @@ pub enum Patience {
     Fair,
     /// Not at all: others may stand still for as long as it tries.
     None,
+}
+
+/// What is done about losses of power (R19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Power {
+    /// There are none.
+    Steady,
+    /// In every state, everything that a loss may leave is looked at and healed.
+    Judged,
+    /// The same, and one loss may happen: whoever has not begun by then begins after the boot.
+    Lost,
 }
 
 /// When a state is asked whether it heals alone (R22).
@@ -50,8 +62,8 @@ pub struct World {
     pub crashes: u8,
     /// How many effects may fail, or be denied.
     pub faults: u8,
-    /// How often power may be lost.
-    pub power_losses: u8,
+    /// What is done about losses of power.
+    pub power: Power,
     /// What the trees of commands are like.
     pub nature: Nature,
     /// How long those who give way wait.
@@ -68,6 +80,8 @@ pub struct World {
     pub edit: Option<Edit>,
     /// What has been reached so far. No part of any state.
     pub coverage: Coverage,
+    /// What was found to survive every loss of power. No part of any state.
+    pub survivors: Survivors,
 }
 
 /// A state of the world.
@@ -81,8 +95,8 @@ pub struct State {
     pub crashes_left: u8,
     /// How many more effects may fail.
     pub faults_left: u8,
-    /// How often more power may be lost.
-    pub power_losses_left: u8,
+    /// Whether power may still be lost.
+    pub may_lose_power: bool,
     /// The rules that were broken on the way here. Nothing follows a state in which one is.
     pub broken: Vec<Broken>,
 }
@@ -148,11 +162,11 @@ impl Model for World {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            machine: self.scene.machine(self.nature, self.power_losses > 0),
+            machine: self.scene.machine(self.nature, self.power != Power::Steady),
             processes: self.parts.iter().map(Process::new).collect(),
             crashes_left: self.crashes,
             faults_left: self.faults,
-            power_losses_left: self.power_losses,
+            may_lose_power: self.power == Power::Lost,
             broken: Vec::new(),
         }]
     }
@@ -181,8 +195,9 @@ impl Model for World {
         }
         let trees = state.machine.trees().iter();
         actions.extend(trees.map(|tree| Action::TreeEnds(tree.lane)));
-        if state.power_losses_left > 0 && state.processes.iter().any(Process::has_begun) {
-            actions.extend((0..state.machine.files.outcomes()).map(Action::LosePower));
+        if state.may_lose_power && state.processes.iter().any(Process::has_begun) {
+            let images = state.machine.files.images().len() as u32;
+            actions.extend((0..images).map(Action::LosePower));
         }
     }
 
@@ -249,18 +264,20 @@ impl World {
             }
             Action::Deny(lane) => self.fail(&mut next, lane, Reply::Opened(Open::Denied)),
             Action::TreeEnds(lane) => next.machine.end_command(lane),
-            Action::LosePower(outcome) => self.lose_power(&mut next, outcome),
+            Action::LosePower(outcome) => {
+                let mut images = state.machine.files.images();
+                next = power::reboot(&next, images.swap_remove(outcome as usize));
+            }
         }
         next.machine.files.renumber();
         self.watch_for_readers(&mut next);
-        match action {
-            Action::LosePower(_) => next.broken.extend(power::lost(state, &next)),
-            _ => next.broken.extend(step::changed(state, &next)),
-        }
         next.broken.extend(step::in_state(&next));
-        if matches!(action, Action::LosePower(_)) {
-            next.broken.extend(rest::heals(self, &next));
-        } else if next.is_at_rest() {
+        if !matches!(action, Action::LosePower(_)) {
+            // What a loss of power does was judged before it happened.
+            next.broken.extend(step::changed(state, &next));
+            next.broken.extend(power::judge(self, &next));
+        }
+        if next.is_at_rest() {
             next.broken.extend(rest::at_rest(self, &next));
         } else if self.heal == Heal::Everywhere {
             next.broken.extend(rest::heals(self, &next));
@@ -306,12 +323,7 @@ impl World {
         let process = next.process(lane);
         match process.progress {
             Progress::Ended(_) => {
-                let judged = step::by_outcome(
-                    process,
-                    part.role.is_reader(),
-                    self.scene.has_garbage(),
-                    denied,
-                );
+                let judged = step::by_outcome(process, part.role, self.scene.has_garbage(), denied);
                 process.truths = 0;
                 next.broken.extend(judged);
                 // What was open when an error was met is dropped, which closes it too (F2).
@@ -327,19 +339,6 @@ impl World {
                     .push(Rule::Bounded.broken("it goes on for ever"));
             }
             _ => {}
-        }
-    }
-
-    /// Every process that has begun is gone; those that have not begin after the boot.
-    fn lose_power(&self, next: &mut State, outcome: u32) {
-        next.power_losses_left -= 1;
-        next.machine.lose_power(outcome);
-        for process in &mut next.processes {
-            if process.is_under_way() {
-                process.die();
-            }
-            // That a request was accepted is no promise about a loss of power.
-            process.standing.accepted = None;
         }
     }
 
@@ -367,8 +366,15 @@ impl World {
                 let mut others = state.machine.files.in_the_way_of(Owner::Process(lane));
                 !others.any(is_quick)
             }
+            Some(Effect::WaitForHands) => !self.hands_are_at_work(state),
             Some(effect) => !state.machine.is_asleep(lane, effect),
         }
+    }
+
+    /// Whether somebody is between the two steps of writing a request by hand.
+    fn hands_are_at_work(&self, state: &State) -> bool {
+        let mut both = self.parts.iter().zip(&state.processes);
+        both.any(|(part, process)| part.role.is_hand() && process.is_under_way())
     }
 
     fn is_stuck(&self, state: &State) -> bool {

@@ -109,7 +109,19 @@ impl Filesystem {
                 self.forget_refusal(owner);
                 Reply::Done
             }
-            Effect::Spawn(..) | Effect::Wake(..) | Effect::HasLeft | Effect::EndTrees(..) => {
+            Effect::HandOpen(place) => Reply::Opened(self.hand_open(owner, place)),
+            Effect::HandWrite(handle, request) => {
+                let ino = self.open[self.expect(owner, *handle)].ino;
+                let word = Inode::File(Shared::new(Data::Request(*request)));
+                self.inodes[usize::from(ino)] = word;
+                self.note_content(ino);
+                Reply::Done
+            }
+            Effect::Spawn(..)
+            | Effect::Wake(..)
+            | Effect::HasLeft
+            | Effect::EndTrees(..)
+            | Effect::WaitForHands => {
                 unreachable!("not an effect of a disk: {effect}")
             }
         }
@@ -174,6 +186,14 @@ impl Filesystem {
         }
         self.inodes.push(inode);
         Ino::try_from(self.inodes.len() - 1).expect("a modelled store has few files")
+    }
+
+    /// Open a file as a shell does to write it anew.
+    fn hand_open(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
+        match self.write(place, Data::Empty) {
+            Change::Done => self.open_place(owner, place),
+            _ => Open::Absent,
+        }
     }
 
     fn open_place(&mut self, owner: Owner, place: &Place) -> Open<Handle> {

@@ -6,9 +6,11 @@
 //! (F29); what was appended to a file takes none of what was there before, and can be there in part (F32). A sync of a directory brings its names, a sync of a file its content, and neither brings the other (F28). A
 //! sync that failed brings nothing, and the next one takes the content for synced all the same (F31).
 
+use std::collections::HashSet;
+
 use super::{Filesystem, Ino, Inode};
 use crate::filesystem::Data;
-use crate::shared::Shared;
+use crate::shared::{Shared, hash_of};
 use state_machine::disk::Name;
 
 /// What one name stands for from here on.
@@ -29,9 +31,6 @@ pub(super) struct Medium {
     /// The files whose content may be on it or not; sorted.
     pub(super) dirty: Vec<Ino>,
 }
-
-/// What became of a content that was not synced.
-const FATES: u32 = 3;
 
 impl Medium {
     /// A medium that holds all of this.
@@ -61,6 +60,23 @@ impl Medium {
         }
     }
 
+    /// Every way in which the changes of names may have come out, each once.
+    fn images_of_names(&self) -> Vec<Vec<Inode>> {
+        let mut images = vec![self.clone()];
+        for change in &self.namings {
+            let with = |image: &Medium| {
+                let mut image = image.clone();
+                change.iter().for_each(|naming| image.name(naming));
+                image
+            };
+            let reached: Vec<Medium> = images.iter().map(with).collect();
+            images.extend(reached);
+            let mut seen = HashSet::new();
+            images.retain(|image| seen.insert(hash_of(&image.inodes)));
+        }
+        images.into_iter().map(|image| image.inodes).collect()
+    }
+
     /// The names of a directory reach the medium, and what moved between it and another one moves there, too.
     fn sync_names(&mut self, dir: Ino) {
         let (reached, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.namings)
@@ -84,42 +100,64 @@ impl Filesystem {
         self.medium = Some(Box::new(Medium::of(&self.inodes)));
     }
 
-    /// In how many ways a loss of power can turn out now; 0 where power is never lost.
-    pub fn outcomes(&self) -> u32 {
-        self.medium.as_ref().map_or(0, |medium| {
-            let names = 2u32.saturating_pow(medium.namings.len() as u32);
-            names.saturating_mul(FATES.saturating_pow(medium.dirty.len() as u32))
-        })
+    /// Whether anything could be lost with the power that would not be lost a moment later.
+    pub fn has_medium(&self) -> bool {
+        self.medium.is_some()
     }
 
-    /// Lose power, with the given one of the [`outcomes`](Filesystem::outcomes).
-    pub fn lose_power(&mut self, outcome: u32) {
-        let Some(medium) = self.medium.take() else {
-            return;
+    /// What may be there after a loss of power, each possibility once; nothing where power is never lost.
+    pub fn images(&self) -> Vec<Filesystem> {
+        let Some(medium) = &self.medium else {
+            return Vec::new();
         };
-        let mut medium = *medium;
-        let mut outcome = outcome;
-        for change in std::mem::take(&mut medium.namings) {
-            if outcome.is_multiple_of(2) {
-                for naming in &change {
-                    medium.name(naming);
+        let mut seen = HashSet::new();
+        let mut images = Vec::new();
+        for names in medium.images_of_names() {
+            for image in self.images_of_contents(names, &medium.dirty) {
+                if seen.insert(hash_of(&image)) {
+                    images.push(image);
                 }
             }
-            outcome /= 2;
         }
-        for ino in std::mem::take(&mut medium.dirty) {
+        images
+    }
+
+    /// With these names, each possibility of what became of the contents that were not synced.
+    fn images_of_contents(&self, names: Vec<Inode>, dirty: &[Ino]) -> Vec<Filesystem> {
+        let bare = Filesystem {
+            inodes: names,
+            ..Filesystem::default()
+        };
+        let reached = bare.order();
+        let dirty = dirty.iter().filter(|ino| reached.contains(ino));
+        let mut images = vec![bare];
+        for &ino in dirty {
             let at = usize::from(ino);
-            match outcome % FATES {
-                0 => medium.inodes[at] = self.inodes[at].clone(),
-                1 => {}
-                _ => medium.inodes[at] = self.cut(&medium.inodes[at], at),
-            }
-            outcome /= FATES;
+            let fates = |image: &Filesystem| {
+                [
+                    self.inodes[at].clone(),
+                    image.inodes[at].clone(),
+                    self.cut(&image.inodes[at], at),
+                ]
+                .map(|fate| {
+                    let mut image = image.clone();
+                    image.inodes[at] = fate;
+                    image
+                })
+            };
+            images = images.iter().flat_map(fates).collect();
         }
-        self.inodes = medium.inodes;
-        self.open.clear();
-        self.refused.clear();
-        self.fit_medium();
+        for image in &mut images {
+            image.renumber();
+            image.fit_medium();
+        }
+        images
+    }
+
+    pub(super) fn note_names(&mut self, change: Vec<Naming>) {
+        if let Some(medium) = &mut self.medium {
+            medium.namings.push(change);
+        }
     }
 
     /// What is left of a content of which only a part reached the medium.
@@ -137,12 +175,6 @@ impl Filesystem {
             _ => Data::Empty,
         };
         Inode::File(Shared::new(left))
-    }
-
-    pub(super) fn note_names(&mut self, change: Vec<Naming>) {
-        if let Some(medium) = &mut self.medium {
-            medium.namings.push(change);
-        }
     }
 
     pub(super) fn note_content(&mut self, ino: Ino) {

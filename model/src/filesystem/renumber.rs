@@ -39,7 +39,7 @@ impl Filesystem {
     }
 
     /// The reachable inodes: the standing directories, what they hold, then what is only open.
-    fn order(&self) -> Vec<Ino> {
+    pub(super) fn order(&self) -> Vec<Ino> {
         let mut order: Vec<Ino> = (0..STANDING as Ino).collect();
         let mut at = 0;
         while at < order.len() {

@@ -6,6 +6,8 @@
 mod client;
 mod collector;
 mod creator;
+mod hand;
+mod numbered;
 mod reader;
 mod recoverer;
 mod starter;
@@ -31,12 +33,16 @@ pub enum Role {
     Sweeper,
     /// Asks something of the job, and settles it where nobody holds the job.
     Client(Request),
+    /// Writes a request with `echo`.
+    Hand(Request),
     /// Puts the job in order after whatever was killed.
     Recoverer,
     /// Makes a job that waits for a worker.
     Creator,
     /// Starts a job under a key and runs it, unless one is under way.
     Starter,
+    /// Makes the next numbered job of a task.
+    Numbered,
     /// Clears `staging/` and `trash/`.
     Collector,
     /// Does one of these in a way that is known to be wrong.
@@ -85,6 +91,8 @@ pub enum Outcome {
     LeftToHolder,
     /// The request was placed, and settled by the client itself.
     Settled,
+    /// The request was written by hand.
+    Written,
     /// The request needs no answer: the same one stands, or it came too late.
     NeedsNone,
     /// Everything is in order.
@@ -125,6 +133,8 @@ impl Part {
             Role::Reader => reader::read(disk, &self.job),
             Role::Sweeper => sweeper::sweep(disk, &self.job, &self.ticket),
             Role::Client(request) => client::ask(disk, self, request),
+            Role::Hand(request) => hand::write(disk, self, request),
+            Role::Numbered => numbered::queue(disk, self),
             Role::Recoverer => recoverer::recover(disk, &self.job, self.now_ms),
             Role::Creator => creator::queue(disk, &self.ticket, self.now_ms),
             Role::Starter => starter::start_and_run(disk, self),
@@ -140,10 +150,21 @@ impl Role {
         matches!(self, Role::Reader | Role::Wrong(Older::StatusThenProbe))
     }
 
+    /// Whether it makes a job.
+    pub fn is_maker(self) -> bool {
+        matches!(self, Role::Creator | Role::Starter | Role::Numbered)
+    }
+
+    /// Whether it writes a request by hand.
+    pub fn is_hand(self) -> bool {
+        matches!(self, Role::Hand(_))
+    }
+
     /// The word at the head of its lane.
     pub fn word(self) -> String {
         match self {
             Role::Client(request) => format!("client ({request})"),
+            Role::Hand(request) => format!("hand ({request})"),
             Role::Wrong(older) => format!("{older:?}"),
             other => format!("{other:?}").to_lowercase(),
         }

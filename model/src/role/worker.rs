@@ -9,7 +9,7 @@ use state_machine::protocol::book::Book;
 use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree, tree_is_free};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{Holder, Recorded, TakeOver, take_over};
-use state_machine::protocol::request::{Took, answered, take};
+use state_machine::protocol::request::{Took, answered, discard, take};
 use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
 use state_machine::record::{Exit, Status};
 
@@ -241,17 +241,28 @@ impl<H> Course<'_, H> {
     /// Take what is asked. A disk that cannot be read now is read again at the next notice.
     fn take<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<Request>, D::Fault> {
         match take(disk, &self.id) {
-            Ok(Took::Asked(request)) => Ok(Some(request)),
-            Ok(Took::Nothing | Took::Empty) => Ok(None),
-            Ok(Took::Unknown(_)) => {
-                self.answer(disk)?;
-                Ok(None)
+            Ok(Took::Empty) => {
+                // One that stays empty for as long as any hand may take.
+                disk.wait_for_hands()?;
+                let discarded = discard(disk, &self.id);
+                self.taken(disk, discarded)
             }
-            Err(fault) => {
-                disk.survive(fault)?;
-                Ok(None)
-            }
+            taken => self.taken(disk, taken),
         }
+    }
+
+    fn taken<D: Stage<Handle = H>>(
+        &mut self,
+        disk: &mut D,
+        taken: Result<Took, D::Fault>,
+    ) -> Result<Option<Request>, D::Fault> {
+        match taken {
+            Ok(Took::Asked(request)) => return Ok(Some(request)),
+            Ok(Took::Unknown(_)) => self.answer(disk)?,
+            Ok(Took::Nothing | Took::Empty) => {}
+            Err(fault) => disk.survive(fault)?,
+        }
+        Ok(None)
     }
 
     /// Let the request go whose effect is recorded. One whose effect the disk did not let us record stays (R6).

@@ -45,6 +45,8 @@ pub enum Rule {
     R12,
     /// Exit statuses survive.
     R13,
+    /// Progress: where nothing fails, whoever takes a job that waits runs it.
+    R18,
     /// What was acknowledged survives a loss of power, and no record is torn by one.
     R19,
     /// Good is never replaced by empty.
@@ -72,7 +74,7 @@ pub struct Broken {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Rule; 20] = [
+    pub const ALL: [Rule; 21] = [
         Rule::R1,
         Rule::R2,
         Rule::R3,
@@ -86,6 +88,7 @@ impl Rule {
         Rule::R11,
         Rule::R12,
         Rule::R13,
+        Rule::R18,
         Rule::R19,
         Rule::R21,
         Rule::R22,
@@ -121,6 +124,7 @@ pub fn properties() -> Vec<Property<World>> {
         always("R11 no orphan beside a worker", |_, s| s.keeps(Rule::R11)),
         always("R12 one start per key", |_, s| s.keeps(Rule::R12)),
         always("R13 exit statuses survive", |_, s| s.keeps(Rule::R13)),
+        always("R18 progress", |_, s| s.keeps(Rule::R18)),
         always("R19 power loss", |_, s| s.keeps(Rule::R19)),
         always("R21 good is never replaced by empty", |_, s| {
             s.keeps(Rule::R21)

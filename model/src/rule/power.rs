@@ -1,14 +1,80 @@
 //! What a loss of power must not take (R19).
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
 use state_machine::disk::{Name, Place, Read};
 use state_machine::id::JobId;
 
-use super::{Broken, Rule};
+use super::{Broken, Rule, rest};
 use crate::filesystem::Filesystem;
-use crate::world::State;
+use crate::shared::hash_of;
+use crate::world::{Power, State, World};
+
+/// The files, with what was promised about them, of which it is known that they survive every loss of power. Many
+/// states share them, as nothing of a process survives.
+#[derive(Clone, Debug, Default)]
+pub struct Survivors(Arc<Mutex<HashSet<u64>>>);
+
+impl Survivors {
+    fn contains(&self, key: u64) -> bool {
+        self.0.lock().is_ok_and(|known| known.contains(&key))
+    }
+
+    fn insert(&self, key: u64) {
+        if let Ok(mut known) = self.0.lock() {
+            known.insert(key);
+        }
+    }
+}
+
+/// What is broken by some loss of power in this state.
+pub fn judge(world: &World, state: &State) -> Vec<Broken> {
+    let files = &state.machine.files;
+    if world.power == Power::Steady || !files.has_medium() {
+        return Vec::new();
+    }
+    let promised: Vec<_> = state
+        .processes
+        .iter()
+        .map(|process| (&process.standing.acknowledged, &process.standing.recorded))
+        .filter(|promise| *promise != (&None, &None))
+        .collect();
+    let key = hash_of(&(files, promised));
+    if world.survivors.contains(key) {
+        return Vec::new();
+    }
+    for image in files.images() {
+        let after = reboot(state, image);
+        let mut broken = lost(state, &after);
+        broken.extend(rest::heals(world, &after));
+        if !broken.is_empty() {
+            return broken;
+        }
+    }
+    world.survivors.insert(key);
+    Vec::new()
+}
+
+/// The state after a loss of power that has left these files: every process that has begun is gone, and those that have
+/// not begin after the boot.
+pub fn reboot(before: &State, files: Filesystem) -> State {
+    let mut after = before.clone();
+    after.machine = before.machine.rebooted(files);
+    after.may_lose_power = false;
+    for process in &mut after.processes {
+        if process.is_under_way() {
+            process.die();
+        }
+        // That a request was accepted is no promise about a loss of power.
+        process.standing.accepted = None;
+        process.standing.holds = None;
+    }
+    after
+}
 
 /// What is broken in `after`, which a loss of power has made of `before`.
-pub fn lost(before: &State, after: &State) -> Vec<Broken> {
+fn lost(before: &State, after: &State) -> Vec<Broken> {
     let (was, is) = (&before.machine.files, &after.machine.files);
     let mut broken = Vec::new();
     for process in &before.processes {

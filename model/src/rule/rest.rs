@@ -11,7 +11,7 @@ use crate::alone::{Trees, play};
 use crate::filesystem::Filesystem;
 use crate::machine::Machine;
 use crate::role::{Outcome, Part, Role, first_job};
-use crate::world::{Patience, State, World};
+use crate::world::{Patience, Power, State, World};
 
 /// How many effects one fresh process may need for one job, or for one directory of litter.
 const EFFECTS: u32 = 120;
@@ -21,11 +21,15 @@ pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
     let mut broken = Vec::new();
     let nothing_happened = state.crashes_left == world.crashes
         && state.faults_left == world.faults
-        && state.power_losses_left == world.power_losses;
+        && state.may_lose_power == (world.power == Power::Lost);
     if nothing_happened && world.patience == Patience::Fair {
         // Whoever had the lock last has seen to it: nobody else has to come.
         let files = &state.machine.files;
-        broken.extend(accepted(state).filter_map(|(id, request)| lost(files, id, request)));
+        // What hands have written may lie there for whoever comes next.
+        if !world.parts.iter().any(|part| part.role.is_hand()) {
+            let told = accepted(world, state);
+            broken.extend(told.filter_map(|(_, id, request)| lost(files, id, request)));
+        }
     }
     if world.patience == Patience::Fair && state.faults_left == world.faults {
         broken.extend(harmed(world, state));
@@ -63,17 +67,22 @@ pub fn heals(world: &World, state: &State) -> Vec<Broken> {
     let jobs = files.jobs();
     let mut broken: Vec<_> = jobs.iter().filter_map(|id| unrest(files, id)).collect();
     broken.extend(litter(files));
-    broken.extend(accepted(state).filter_map(|(id, request)| lost(files, id, request)));
+    let accepted = accepted(world, state);
+    broken.extend(accepted.filter_map(|(_, id, request)| lost(files, id, request)));
     broken
 }
 
-/// The requests that were accepted.
-fn accepted(state: &State) -> impl Iterator<Item = (&JobId, Request)> {
-    state
-        .processes
-        .iter()
-        .filter_map(|process| process.standing.accepted.as_ref())
-        .map(|(id, request)| (id, *request))
+/// The requests that were accepted, with who asked. One that was written by hand is accepted where it stands; whoever
+/// looks at the job next settles it.
+fn accepted<'a>(
+    world: &'a World,
+    state: &'a State,
+) -> impl Iterator<Item = (&'a Part, &'a JobId, Request)> {
+    let both = world.parts.iter().zip(&state.processes);
+    both.filter_map(|(part, process)| {
+        let (id, request) = process.standing.accepted.as_ref()?;
+        Some((part, id, *request))
+    })
 }
 
 /// How an accepted request was lost, if it was: it neither took effect nor was answered.

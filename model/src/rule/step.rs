@@ -9,7 +9,7 @@ use super::{Broken, Rule};
 use crate::effect::{Effect, Reply};
 use crate::filesystem::{Filesystem, Owner};
 use crate::process::Process;
-use crate::role::Outcome;
+use crate::role::{Outcome, Role};
 use crate::world::State;
 
 /// What is broken by letting `effect` of `lane` happen to `before`, given what it came to.
@@ -208,13 +208,19 @@ fn end(before: &Filesystem, after: &Filesystem, id: &JobId) -> Option<String> {
 
 /// What is broken by what a process came to: what a reader said must have been true while it looked (R3, R4), and no
 /// record is damaged but where there is `garbage` from the beginning. `denied`: something may have been kept from it.
-pub fn by_outcome(process: &Process, reader: bool, garbage: bool, denied: bool) -> Option<Broken> {
+pub fn by_outcome(process: &Process, role: Role, garbage: bool, denied: bool) -> Option<Broken> {
     let said = match process.outcome()? {
         Outcome::Damaged if !garbage => {
             return Some(Rule::R8.broken("a record is damaged"));
         }
-        Outcome::Saw(state) if reader => Some(state),
-        Outcome::Gone if reader => None,
+        Outcome::Brought(job::State::Failed) if !denied => {
+            return Some(Rule::R18.broken("a job that nothing keeps from running is not run"));
+        }
+        Outcome::Busy if !denied && role.is_maker() => {
+            return Some(Rule::R18.broken("a job that nothing keeps from being made is not made"));
+        }
+        Outcome::Saw(state) if role.is_reader() => Some(state),
+        Outcome::Gone if role.is_reader() => None,
         _ => return None,
     };
     if process.truths & bit(said) != 0 {

@@ -7,6 +7,9 @@ use crate::liveness;
 use crate::protocol::claim::{Held, probe};
 use crate::record::{Damaged, Descriptor, Status};
 
+/// How often a directory without a descriptor is looked at: one that just appeared has it the second time.
+const APPEARANCES: u32 = 2;
+
 /// What is true about a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct View {
@@ -46,18 +49,17 @@ pub enum Look {
 /// (R3).
 pub fn look<D: Disk>(disk: &mut D, id: &JobId) -> Result<Look, D::Fault> {
     let dir = Dir::Job(id.clone());
-    let descriptor = match disk.read_descriptor(&dir)? {
-        Read::Value(descriptor) => descriptor,
-        Read::Damaged(why) => return Ok(damaged(Name::Descriptor, why)),
-        Read::Absent if disk.exists(&Place::Dir(dir))? => {
-            return Ok(damaged(
-                Name::Descriptor,
-                Damaged("the file is missing".into()),
-            ));
+    for _ in 0..APPEARANCES {
+        match disk.read_descriptor(&dir)? {
+            Read::Value(descriptor) => return look_at(disk, descriptor),
+            Read::Damaged(why) => return Ok(damaged(Name::Descriptor, why)),
+            Read::Absent if !disk.exists(&Place::Dir(dir.clone()))? => return Ok(Look::Gone),
+            // A job that appeared between the two has its descriptor by now (R8).
+            Read::Absent => {}
         }
-        Read::Absent => return Ok(Look::Gone),
-    };
-    look_at(disk, descriptor)
+    }
+    let why = Damaged("the file is missing".into());
+    Ok(damaged(Name::Descriptor, why))
 }
 
 /// Look at a job whose descriptor is known already: it never changes.

@@ -1,0 +1,35 @@
+//! A starter of a task's next unnamed job: it is given a number that no other bears.
+
+use state_machine::id::Name;
+use state_machine::protocol::create::{Durable, acknowledge};
+use state_machine::protocol::hold::newborn;
+use state_machine::protocol::start::{Started, start_numbered};
+
+use super::worker::leave;
+use super::{CREATED_AT_MS, Outcome, Part, descriptor, key};
+use crate::stage::{News, Stage};
+
+/// Make the next numbered job and leave it to whoever admits it.
+pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
+    let name_of = |number: u64| Name::parse(&format!("web_{number}")).ok();
+    let started = start_numbered(
+        disk,
+        &mut descriptor(),
+        &key(),
+        &name_of,
+        &part.ticket,
+        Durable::Yes,
+    )?;
+    match started {
+        Started::New { id, lock } => {
+            disk.tell(News::Holds(id.clone()));
+            acknowledge(disk)?;
+            disk.tell(News::Acknowledged(id.clone()));
+            leave(disk, newborn(id, lock, CREATED_AT_MS), part.now_ms)?;
+            Ok(Outcome::Made)
+        }
+        Started::UnderWay(_) => Ok(Outcome::Joined),
+        Started::Damaged(..) => Ok(Outcome::Damaged),
+        Started::Busy => Ok(Outcome::Busy),
+    }
+}
