@@ -147,8 +147,8 @@ impl Filesystem {
     /// Whether the effect can be cut in two by a death.
     pub fn has_halves(&self, effect: &Effect) -> bool {
         match effect {
-            Effect::Write(place, _) => self.slot(place).is_some(),
-            Effect::Append(dir, ..) => self.slot(&dir.at(Name::Events)).is_some(),
+            Effect::Write(place, _) => self.slot(place).is_ok(),
+            Effect::Append(dir, ..) => self.slot(&dir.at(Name::Events)).is_ok(),
             _ => false,
         }
     }
@@ -205,9 +205,9 @@ impl Filesystem {
 
     fn create(&mut self, owner: Owner, place: &Place) -> Create<Handle> {
         match self.slot(place) {
-            None => Create::Absent,
-            Some(slot) if self.at(slot).is_some() => Create::Exists,
-            Some(slot) => {
+            Err(_) => Create::Absent,
+            Ok(slot) if self.at(slot).is_some() => Create::Exists,
+            Ok(slot) => {
                 let ino = self.add(Inode::File(Shared::new(Data::Empty)));
                 self.put(slot, ino);
                 self.note_names(vec![slot.names(Some(ino))]);
@@ -229,7 +229,7 @@ impl Filesystem {
     }
 
     fn write(&mut self, place: &Place, data: Data) -> Change {
-        let Some(slot) = self.slot(place) else {
+        let Ok(slot) = self.slot(place) else {
             return Change::Absent;
         };
         let file = Inode::File(Shared::new(data));
@@ -276,12 +276,12 @@ impl Filesystem {
     }
 
     fn sync(&mut self, place: &Place) -> Change {
-        match self.find(place) {
-            Some(ino) => {
+        match self.look_up(place) {
+            Ok(ino) => {
                 self.sync_ino(ino);
                 Change::Done
             }
-            None => Change::Absent,
+            Err(why) => why,
         }
     }
 

@@ -89,29 +89,39 @@ impl Filesystem {
         }
     }
 
-    /// Where the entry of `place` is or would be; `None` where its directory is not, and for the directories
-    /// that always stand, which nobody moves.
-    pub(super) fn slot<'a>(&self, place: &'a Place) -> Option<Slot<'a>> {
+    /// Where the entry of `place` is or would be. Where there is no such place, why: its directory is absent, or a file
+    /// stands in its stead. The directories that always stand have none, as nobody moves them.
+    pub(super) fn slot<'a>(&self, place: &'a Place) -> Result<Slot<'a>, Change> {
+        let inside = |dir| self.dir(dir).ok_or(Change::Absent);
         let (dir, word) = match place {
             Place::Dir(Dir::Job(id)) => (JOBS, Word::Text(id.as_str())),
             Place::Dir(Dir::Staged(ticket)) => (STAGING, Word::Text(ticket.as_str())),
             Place::Dir(Dir::Trashed(ticket)) => (TRASH, Word::Text(ticket.as_str())),
-            Place::Dir(Dir::Jobs | Dir::Staging | Dir::Trash | Dir::Keys) => return None,
-            Place::File(dir, Name::Request(ticket)) => {
-                (self.dir(dir)?, Word::Text(ticket.as_str()))
+            Place::Dir(Dir::Jobs | Dir::Staging | Dir::Trash | Dir::Keys) => {
+                return Err(Change::Absent);
             }
-            Place::File(dir, name) => (self.dir(dir)?, Word::Known(name)),
+            Place::File(dir, Name::Request(ticket)) => (inside(dir)?, Word::Text(ticket.as_str())),
+            Place::File(dir, name) => (inside(dir)?, Word::Known(name)),
         };
-        self.entries(dir)?;
-        Some(Slot { dir, word })
+        if self.is_dir(dir) {
+            Ok(Slot { dir, word })
+        } else {
+            Err(Change::NotDirectory)
+        }
     }
 
     /// What stands at `place`.
     pub(super) fn find(&self, place: &Place) -> Option<Ino> {
-        match place {
+        self.look_up(place).ok()
+    }
+
+    /// What stands at `place`, or why nothing does.
+    pub(super) fn look_up(&self, place: &Place) -> Result<Ino, Change> {
+        let found = match place {
             Place::Dir(dir) => self.dir(dir),
             Place::File(..) => self.at(self.slot(place)?),
-        }
+        };
+        found.ok_or(Change::Absent)
     }
 
     pub(super) fn at(&self, slot: Slot<'_>) -> Option<Ino> {
@@ -151,8 +161,9 @@ impl Filesystem {
     }
 
     pub(super) fn rename(&mut self, from: &Place, to: &Place, replace: bool) -> Change {
-        let (Some(from), Some(to)) = (self.slot(from), self.slot(to)) else {
-            return Change::Absent;
+        let (from, to) = match (self.slot(from), self.slot(to)) {
+            (Ok(from), Ok(to)) => (from, to),
+            (Err(why), _) | (_, Err(why)) => return why,
         };
         let Some(moved) = self.at(from) else {
             return Change::Absent;
@@ -175,8 +186,9 @@ impl Filesystem {
     }
 
     pub(super) fn link(&mut self, from: &Place, to: &Place) -> Change {
-        let (Some(ino), Some(to)) = (self.find(from), self.slot(to)) else {
-            return Change::Absent;
+        let (ino, to) = match (self.look_up(from), self.slot(to)) {
+            (Ok(ino), Ok(to)) => (ino, to),
+            (Err(why), _) | (_, Err(why)) => return why,
         };
         if self.at(to).is_some() {
             return Change::Exists;
@@ -187,11 +199,9 @@ impl Filesystem {
     }
 
     pub(super) fn unlink(&mut self, place: &Place) -> Change {
-        let Some((slot, ino)) = self
-            .slot(place)
-            .and_then(|slot| Some((slot, self.at(slot)?)))
-        else {
-            return Change::Absent;
+        let (slot, ino) = match (self.slot(place), self.look_up(place)) {
+            (Ok(slot), Ok(ino)) => (slot, ino),
+            (Err(why), _) | (_, Err(why)) => return why,
         };
         if self.is_dir(ino) {
             return Change::NotEmpty;
@@ -203,7 +213,7 @@ impl Filesystem {
 
     pub(super) fn mkdir(&mut self, dir: &Dir) -> Change {
         let place = Place::Dir(dir.clone());
-        let Some(slot) = self.slot(&place) else {
+        let Ok(slot) = self.slot(&place) else {
             return Change::Exists;
         };
         if self.at(slot).is_some() {
@@ -217,7 +227,7 @@ impl Filesystem {
 
     pub(super) fn rmdir(&mut self, dir: &Dir) -> Change {
         let place = Place::Dir(dir.clone());
-        let Some(slot) = self.slot(&place) else {
+        let Ok(slot) = self.slot(&place) else {
             return Change::NotEmpty;
         };
         match self.at(slot) {
