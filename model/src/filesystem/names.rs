@@ -193,6 +193,10 @@ impl Filesystem {
         if self.at(to).is_some() {
             return Change::Exists;
         }
+        if self.is_dir(ino) {
+            // The kernel refuses that (EPERM), which no protocol decides on.
+            return Change::NotEmpty;
+        }
         self.put(to, ino);
         self.note_names(vec![to.names(Some(ino))]);
         Change::Done
