@@ -168,6 +168,13 @@ impl Filesystem {
         let Some(moved) = self.at(from) else {
             return Change::Absent;
         };
+        if to.dir == moved {
+            // Into itself: the kernel refuses that (EINVAL), which no protocol decides on.
+            return match self.at(to) {
+                Some(_) if !replace => Change::Exists,
+                _ => Change::Absent,
+            };
+        }
         if let Some(there) = self.at(to) {
             match (self.is_dir(moved), self.is_dir(there)) {
                 _ if !replace => return Change::Exists,
