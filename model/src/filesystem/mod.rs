@@ -75,8 +75,7 @@ impl Filesystem {
     /// On an effect that is not one of a disk, and on a use of a descriptor that no protocol may make.
     pub fn apply(&mut self, owner: Owner, effect: &Effect) -> Reply {
         match effect {
-            // How it is opened matters to who watches the directory, not to locks (F22).
-            Effect::Open(place, _) => Reply::Opened(self.open_place(owner, place)),
+            Effect::Open(place, mode) => Reply::Opened(self.open_place(owner, place, *mode)),
             Effect::Create(place) => Reply::Created(self.create(owner, place)),
             Effect::Lock(handle, mode) => Reply::Is(self.lock(owner, *handle, *mode)),
             Effect::Stands(handle, place) => {
@@ -191,14 +190,17 @@ impl Filesystem {
     /// Open a file as a shell does to write it anew.
     fn hand_open(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
         match self.write(place, Data::Empty) {
-            Change::Done => self.open_place(owner, place),
+            Change::Done => self.open_place(owner, place, Mode::Exclusive),
             _ => Open::Absent,
         }
     }
 
-    fn open_place(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
+    /// How a file is opened matters to who watches its directory, not to locks (F22); a directory is never opened for
+    /// writing.
+    fn open_place(&mut self, owner: Owner, place: &Place, mode: Mode) -> Open<Handle> {
         match self.find(place) {
             None => Open::Absent,
+            Some(ino) if mode == Mode::Exclusive && self.is_dir(ino) => Open::Denied,
             Some(ino) => Open::Opened(self.open_ino(owner, ino)),
         }
     }
