@@ -24,6 +24,8 @@ pub enum Data {
     History(History),
     /// Something that is no record of any kind.
     Garbage,
+    /// What a directory is to who reads it as a file. No file holds it.
+    Directory,
 }
 
 impl From<&Content> for Data {
@@ -101,6 +103,7 @@ impl fmt::Display for Data {
         match self {
             Data::Empty => f.write_str("empty"),
             Data::Garbage => f.write_str("garbage"),
+            Data::Directory => f.write_str("a directory"),
             Data::Descriptor(descriptor) => write!(f, "job {}", descriptor.id),
             Data::Status(status) => write!(f, "{}", status.state),
             Data::Request(request) => write!(f, "{request}"),

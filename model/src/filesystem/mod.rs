@@ -227,7 +227,11 @@ impl Filesystem {
     }
 
     fn read(&self, place: &Place) -> Reply {
-        Reply::Holds(self.data(place).cloned())
+        let found = self.find(place).map(|ino| &self.inodes[usize::from(ino)]);
+        Reply::Holds(found.map(|inode| match inode {
+            Inode::File(data) => data.clone(),
+            Inode::Directory(_) => Shared::new(Data::Directory),
+        }))
     }
 
     fn write(&mut self, place: &Place, data: Data) -> Change {
