@@ -80,11 +80,17 @@ impl Data {
         }
     }
 
-    /// The file read as a history; what is none has no lines.
+    /// The file read as a history. Anything else that is written has one line, which does not decode.
     pub fn history(&self) -> History {
         match self {
             Data::History(history) => history.clone(),
-            _ => History::default(),
+            Data::Empty | Data::Directory => History::default(),
+            Data::Descriptor(_) | Data::Status(_) | Data::Request(_) | Data::Pointer(_) => {
+                History {
+                    undecodable: 1,
+                    ..History::default()
+                }
+            }
         }
     }
 
