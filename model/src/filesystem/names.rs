@@ -42,6 +42,14 @@ impl Word<'_> {
     }
 }
 
+/// A name as a listing finds it: only those of a job's directory are known there.
+fn as_listed(name: &Name) -> Name {
+    match name {
+        Name::KeyLock(_) | Name::Pointer(_) | Name::NewPointer(_) => Name::Other(name.to_bytes()),
+        known => known.clone(),
+    }
+}
+
 /// Where an entry is or would be: its directory and its name there.
 #[derive(Clone, Copy)]
 pub(super) struct Slot<'a> {
@@ -255,6 +263,6 @@ impl Filesystem {
 
     pub(super) fn list(&self, dir: &Dir) -> Option<Vec<Name>> {
         let entries = self.entries(self.dir(dir)?)?;
-        Some(entries.iter().map(|(name, _)| name.clone()).collect())
+        Some(entries.iter().map(|(name, _)| as_listed(name)).collect())
     }
 }
