@@ -136,8 +136,10 @@ impl Filesystem {
             Effect::Append(dir, lines, mend) => {
                 let place = dir.at(Name::Events);
                 let whole = lines.len().saturating_sub(1);
+                // Half a line that is glued to a torn one is no further line.
+                let glued = whole == 0 && !mend && self.is_torn(&place);
                 self.append(&place, &lines[..whole], *mend);
-                self.tear(&place);
+                self.tear(&place, glued);
             }
             _ => {}
         }
@@ -271,13 +273,17 @@ impl Filesystem {
         self.write(place, Data::History(history))
     }
 
+    fn is_torn(&self, place: &Place) -> bool {
+        self.data(place).is_some_and(|data| data.history().torn)
+    }
+
     /// Leave half a line at the end of a history.
-    fn tear(&mut self, place: &Place) {
+    fn tear(&mut self, place: &Place, glued: bool) {
         let mut history = self
             .data(place)
             .map_or_else(History::default, |data| data.history());
         history.torn = true;
-        history.undecodable += 1;
+        history.undecodable += u32::from(!glued);
         self.write(place, Data::History(history));
     }
 
