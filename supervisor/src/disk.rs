@@ -41,6 +41,13 @@ impl From<LockFile> for OwnedFd {
     }
 }
 
+impl From<OwnedFd> for LockFile {
+    /// A descriptor that was inherited or doubled: it shares the description, and so the lock (F1).
+    fn from(fd: OwnedFd) -> LockFile {
+        LockFile(fd)
+    }
+}
+
 /// A store's directory tree. A [`Store`](crate::Store) makes its own; it is public for whoever runs a protocol of
 /// [`state_machine`] by itself, as checkers do.
 #[derive(Clone, Debug)]

@@ -8,7 +8,9 @@ use state_machine::id::{JobId, Ticket};
 use state_machine::liveness;
 use state_machine::record::{Descriptor, History, Status};
 
-use super::{Data, Filesystem};
+use super::{Data, Filesystem, Inode};
+use crate::effect::path;
+use crate::shared::Shared;
 
 /// What is read from a status without content.
 static LOST: LazyLock<Status> = LazyLock::new(Status::lost);
@@ -26,6 +28,30 @@ impl Filesystem {
         self.words(dir)
             .filter_map(|word| Ticket::parse(&word).ok())
             .collect()
+    }
+
+    /// Everything that stands: its path below the root, which inode it is, and what it holds where it is a file.
+    pub fn walk(&self) -> Vec<(Vec<u8>, u8, Option<Shared<Data>>)> {
+        let standing = [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys].map(Place::Dir);
+        let mut found: Vec<_> = standing
+            .iter()
+            .filter_map(|place| Some((path(place).into_bytes(), self.find(place)?, None)))
+            .collect();
+        let mut at = 0;
+        while let Some((parent, ino, _)) = found.get(at).cloned() {
+            if let Inode::Directory(entries) = &self.inodes[usize::from(ino)] {
+                for (name, ino) in entries.iter() {
+                    let data = match &self.inodes[usize::from(*ino)] {
+                        Inode::File(data) => Some(data.clone()),
+                        Inode::Directory(_) => None,
+                    };
+                    let path = [&parent[..], b"/", &name.to_bytes()[..]].concat();
+                    found.push((path, *ino, data));
+                }
+            }
+            at += 1;
+        }
+        found
     }
 
     fn words(&self, dir: &Dir) -> impl Iterator<Item = String> {

@@ -1,0 +1,395 @@
+//! Random scripts of effects. Most of them hit something that exists: a uniform choice would be told *absent* nearly
+//! every time. What the effects come to is no business of this file.
+
+use outlive_model::effect::{Effect, Handle};
+use outlive_model::filesystem::{Data, Filesystem, Owner};
+use outlive_model::role::descriptor;
+use outlive_tests::Dice;
+use state_machine::control::Request;
+use state_machine::disk::{Dir, Mode, Name, Place, Pointer};
+use state_machine::id::{JobId, Key, Ticket};
+use state_machine::job::State;
+use state_machine::record::{Line, Status, What};
+
+/// How many processes there are; each can have a tree.
+const PROCESSES: u64 = 3;
+
+/// One step of a script.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Somebody asks for an effect.
+    Ask(Owner, Effect),
+    /// A process starts a tree that shares an open file.
+    Inherit(Owner, Handle, Owner),
+    /// Somebody dies, and everything is closed.
+    Die(Owner),
+    /// A process dies in the middle of a write or an append.
+    DieIn(Owner, Effect),
+}
+
+/// Who has what open; a step that uses a number is made only where it can be.
+pub(crate) struct Opened {
+    pub(crate) owner: Owner,
+    pub(crate) handle: Handle,
+    /// Whether a lock was taken through it: none is ever converted (F9).
+    pub(crate) locked: bool,
+}
+
+/// The few places that one script is about.
+pub(crate) struct Script {
+    dice: Dice,
+    /// Directories that come and go.
+    dirs: Vec<Dir>,
+    names: Vec<Name>,
+    keys: Vec<Key>,
+    tickets: Vec<Ticket>,
+    ids: Vec<JobId>,
+    syncs: bool,
+}
+
+const STANDING: [Dir; 4] = [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys];
+
+/// What can happen, and how often.
+const WEIGHTS: &[(Kind, u64)] = &[
+    (Kind::Open, 9),
+    (Kind::Create, 7),
+    (Kind::Lock, 9),
+    (Kind::Stands, 5),
+    (Kind::Close, 4),
+    (Kind::Exists, 3),
+    (Kind::Read, 10),
+    (Kind::Write, 12),
+    (Kind::Append, 6),
+    (Kind::Sync, 2),
+    (Kind::Rename, 8),
+    (Kind::RenameNew, 7),
+    (Kind::Link, 6),
+    (Kind::Unlink, 5),
+    (Kind::Mkdir, 7),
+    (Kind::Rmdir, 4),
+    (Kind::List, 4),
+    (Kind::Inherit, 2),
+    (Kind::Die, 1),
+    (Kind::DieIn, 2),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Open,
+    Create,
+    Lock,
+    Stands,
+    Close,
+    Exists,
+    Read,
+    Write,
+    Append,
+    Sync,
+    Rename,
+    RenameNew,
+    Link,
+    Unlink,
+    Mkdir,
+    Rmdir,
+    List,
+    Inherit,
+    Die,
+    DieIn,
+}
+
+impl Script {
+    /// A script about places of its own choice. Without `syncs` nothing is synced.
+    pub(crate) fn new(mut dice: Dice, syncs: bool) -> Script {
+        let some = 1 + dice.below(2) as usize;
+        let words = |words: [&str; 2]| words.map(str::to_owned)[..some].to_vec();
+        let ids: Vec<_> = words(["1-j", "2-j"])
+            .iter()
+            .map(|word| JobId::parse(word).unwrap())
+            .collect();
+        let tickets: Vec<_> = words(["t", "u"])
+            .iter()
+            .map(|word| Ticket::parse(word).unwrap())
+            .collect();
+        let dirs = ids
+            .iter()
+            .cloned()
+            .map(Dir::Job)
+            .chain(tickets.iter().cloned().map(Dir::Staged))
+            .chain(tickets.iter().cloned().map(Dir::Trashed))
+            .collect();
+        let mut names = vec![
+            Name::Descriptor,
+            Name::Status,
+            Name::NewStatus,
+            Name::Events,
+            Name::Lock,
+            Name::Tree,
+            Name::Control,
+            Name::Taken,
+            Name::Other(b"log".to_vec()),
+        ];
+        names.retain(|_| dice.chance(55));
+        names.push(Name::Lock);
+        Script {
+            dirs,
+            names,
+            keys: vec![Key::parse("k").unwrap()],
+            tickets,
+            ids,
+            syncs,
+            dice,
+        }
+    }
+
+    /// How long the script is to be.
+    pub(crate) fn length(&mut self) -> u64 {
+        8 + self.dice.below(28)
+    }
+
+    /// The next step; `None` where the one that was chosen cannot be made now.
+    pub(crate) fn next(&mut self, files: &Filesystem, opened: &[Opened]) -> Option<Step> {
+        let all: u64 = WEIGHTS.iter().map(|&(_, weight)| weight).sum();
+        let mut left = self.dice.below(all);
+        let &(kind, _) = WEIGHTS.iter().find(|&&(_, weight)| {
+            let here = left < weight;
+            left = left.saturating_sub(weight);
+            here
+        })?;
+        self.step(kind, files, opened)
+    }
+
+    fn step(&mut self, kind: Kind, files: &Filesystem, opened: &[Opened]) -> Option<Step> {
+        let process = Owner::Process(self.dice.below(PROCESSES) as u8);
+        let effect = match kind {
+            Kind::Open => {
+                let mode = self.mode();
+                Effect::Open(self.any_place(files, 85), mode)
+            }
+            Kind::Create => Effect::Create(self.place(files, 30)),
+            Kind::Lock => {
+                let free: Vec<_> = opened.iter().filter(|one| !one.locked).collect();
+                let one = self.one_of(&free)?;
+                return Some(Step::Ask(one.owner, Effect::Lock(one.handle, self.mode())));
+            }
+            Kind::Stands => {
+                let one = self.one_of(&opened.iter().collect::<Vec<_>>())?;
+                let (owner, handle) = (one.owner, one.handle);
+                let place = self.any_place(files, 90);
+                return Some(Step::Ask(owner, Effect::Stands(handle, place)));
+            }
+            Kind::Close => {
+                let one = self.one_of(&opened.iter().collect::<Vec<_>>())?;
+                return Some(Step::Ask(one.owner, Effect::Close(one.handle)));
+            }
+            Kind::Exists => Effect::Exists(self.any_place(files, 50)),
+            Kind::Read => self.read(files),
+            Kind::Write => self.write(files),
+            Kind::Append => self.append(files),
+            Kind::Sync if self.syncs => Effect::Sync(self.any_place(files, 80)),
+            Kind::Sync => return None,
+            Kind::Rename => Effect::Rename(self.place(files, 90), self.target(files)),
+            Kind::RenameNew => Effect::RenameNew(self.place(files, 90), self.target(files)),
+            Kind::Link => Effect::Link(self.place(files, 90), self.target(files)),
+            Kind::Unlink => Effect::Unlink(self.place(files, 85)),
+            Kind::Mkdir => Effect::Mkdir(self.any_dir()),
+            Kind::Rmdir => Effect::Rmdir(self.dice.pick(&self.dirs).clone()),
+            Kind::List => Effect::List(self.any_dir()),
+            Kind::Inherit => return self.inherit(files, opened),
+            Kind::Die => {
+                let one = self.one_of(&opened.iter().collect::<Vec<_>>())?;
+                return Some(Step::Die(one.owner));
+            }
+            Kind::DieIn => {
+                let effect = if self.dice.chance(50) {
+                    self.write(files)
+                } else {
+                    self.append(files)
+                };
+                return Some(Step::DieIn(process, effect));
+            }
+        };
+        Some(Step::Ask(process, effect))
+    }
+
+    fn one_of<'a>(&mut self, opened: &[&'a Opened]) -> Option<&'a Opened> {
+        (!opened.is_empty()).then(|| *self.dice.pick(opened))
+    }
+
+    fn inherit(&mut self, files: &Filesystem, opened: &[Opened]) -> Option<Step> {
+        let of_processes: Vec<_> = opened
+            .iter()
+            .filter(|one| matches!(one.owner, Owner::Process(_)))
+            .collect();
+        let one = self.one_of(&of_processes)?;
+        let Owner::Process(lane) = one.owner else {
+            return None;
+        };
+        let tree = Owner::Tree(lane);
+        (!files.has_open(tree)).then_some(Step::Inherit(one.owner, one.handle, tree))
+    }
+
+    fn mode(&mut self) -> Mode {
+        *self.dice.pick(&[Mode::Shared, Mode::Exclusive])
+    }
+
+    fn any_dir(&mut self) -> Dir {
+        if self.dice.chance(15) {
+            self.dice.pick(&STANDING).clone()
+        } else {
+            self.dice.pick(&self.dirs).clone()
+        }
+    }
+
+    /// A place that can be made, moved and removed; in `percent` of all cases one where something stands.
+    fn place(&mut self, files: &Filesystem, percent: u64) -> Place {
+        let exists = self.dice.chance(percent);
+        let mut place = self.blind();
+        for _ in 0..12 {
+            if files.has(&place) == exists {
+                break;
+            }
+            place = self.blind();
+        }
+        place
+    }
+
+    /// Where something is to go: where something stands, or where nothing does, and mostly not into the void.
+    fn target(&mut self, files: &Filesystem) -> Place {
+        for _ in 0..6 {
+            let place = self.place(files, 40);
+            let parent_stands = match &place {
+                Place::File(dir, _) => files.has(&Place::Dir(dir.clone())),
+                Place::Dir(_) => true,
+            };
+            if parent_stands {
+                return place;
+            }
+        }
+        self.blind()
+    }
+
+    /// Any place, the directories that always stand among them.
+    fn any_place(&mut self, files: &Filesystem, percent: u64) -> Place {
+        if self.dice.chance(4) {
+            Place::Dir(self.dice.pick(&STANDING).clone())
+        } else {
+            self.place(files, percent)
+        }
+    }
+
+    fn blind(&mut self) -> Place {
+        match self.dice.below(100) {
+            0..20 => Place::Dir(self.dice.pick(&self.dirs).clone()),
+            20..82 => {
+                let dir = self.dice.pick(&self.dirs).clone();
+                dir.at(self.dice.pick(&self.names).clone())
+            }
+            82..91 => {
+                let key = self.dice.pick(&self.keys).clone();
+                let names = [
+                    Name::KeyLock(key.clone()),
+                    Name::Pointer(key.clone()),
+                    Name::NewPointer(key),
+                ];
+                Dir::Keys.at(self.dice.pick(&names).clone())
+            }
+            _ => Dir::Staging.at(Name::Request(self.dice.pick(&self.tickets).clone())),
+        }
+    }
+
+    fn read(&mut self, files: &Filesystem) -> Effect {
+        // Mostly where something of that name stands.
+        let mut dir = self.dice.pick(&self.dirs).clone();
+        for _ in 0..6 {
+            if files.has(&Place::Dir(dir.clone())) {
+                break;
+            }
+            dir = self.dice.pick(&self.dirs).clone();
+        }
+        match self.dice.below(5) {
+            0 => Effect::ReadDescriptor(dir),
+            1 => Effect::ReadStatus(dir),
+            2 => Effect::ReadHistory(dir),
+            3 => Effect::ReadControl(self.any_place(files, 85)),
+            _ => Effect::ReadPointer(self.dice.pick(&self.keys).clone()),
+        }
+    }
+
+    fn write(&mut self, files: &Filesystem) -> Effect {
+        let place = self.target(files);
+        let meant = match &place {
+            Place::File(_, Name::Descriptor) => 0,
+            Place::File(_, Name::Status | Name::NewStatus) => 1,
+            Place::File(_, Name::Control | Name::Taken | Name::Request(_)) => 2,
+            Place::File(_, Name::Pointer(_) | Name::NewPointer(_)) => 3,
+            _ => 4,
+        };
+        let what = if meant == 4 || self.dice.chance(25) {
+            self.dice.below(4)
+        } else {
+            meant
+        };
+        let data = match what {
+            0 => {
+                let mut descriptor = descriptor();
+                descriptor.id = self.dice.pick(&self.ids).clone();
+                Data::Descriptor(Box::new(descriptor))
+            }
+            1 => {
+                let mut status = Status::queued(self.dice.below(9));
+                status.state = self.state();
+                status.steps = self.dice.below(4) as u32;
+                status.message = self.dice.chance(50).then(|| "said".into());
+                Data::Status(Box::new(status))
+            }
+            2 => Data::Request(*self.dice.pick(&Request::ALL)),
+            _ => Data::Pointer(Pointer {
+                job: self.dice.pick(&self.ids).clone(),
+                count: self.dice.below(3),
+            }),
+        };
+        Effect::Write(place, data)
+    }
+
+    fn append(&mut self, files: &Filesystem) -> Effect {
+        let mut dir = self.dice.pick(&self.dirs).clone();
+        for _ in 0..6 {
+            if files.has(&Place::Dir(dir.clone())) {
+                break;
+            }
+            dir = self.dice.pick(&self.dirs).clone();
+        }
+        let lines = (0..=self.dice.below(2)).map(|_| self.line()).collect();
+        Effect::Append(dir, lines, self.dice.chance(50))
+    }
+
+    fn line(&mut self) -> Line {
+        let at_ms = self.dice.below(9);
+        let what = match self.dice.below(4) {
+            0 => What::Status {
+                text: "said".into(),
+            },
+            1 => What::Retry {
+                attempt: 2,
+                reason: "it failed".into(),
+                delay_ms: 5,
+            },
+            _ => What::State {
+                state: self.state(),
+            },
+        };
+        Line { at_ms, what }
+    }
+
+    fn state(&mut self) -> State {
+        *self.dice.pick(&[
+            State::Queued,
+            State::Running,
+            State::Paused,
+            State::Interrupted,
+            State::Done,
+            State::Failed,
+            State::Cancelled,
+        ])
+    }
+}
