@@ -11,6 +11,7 @@
 mod audit;
 mod bench;
 mod census;
+pub mod disks;
 mod job;
 mod mounts;
 mod ran;

@@ -1,0 +1,358 @@
+//! What is in the store before a protocol runs. A scene is made by the protocols that ship, on a disk that works; only
+//! what a hand, a crash or a loss of power leaves is put there by hand.
+
+use std::fs;
+use std::path::Path;
+
+use outlive::disk::{FsDisk, LockFile};
+use state_machine::control::Request;
+use state_machine::id::{JobId, Key, Name as JobName, Ticket};
+use state_machine::job::State;
+use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree};
+use state_machine::protocol::create::{Durable, Made, acknowledge, create};
+use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over};
+use state_machine::protocol::request::{request, take};
+use state_machine::protocol::settle::let_go;
+use state_machine::protocol::start::{Started, start};
+use state_machine::record::{
+    Command, Descriptor, Environment, Exit, Kind, Line, Output, PauseMode, Status, What,
+};
+use state_machine::retry::Retry;
+
+/// When the job of the scene was made, in ms since the epoch.
+pub(crate) const MADE_MS: u64 = 1_000;
+
+/// What is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scene {
+    Empty,
+    Queued,
+    Paused,
+    /// It says running, and its worker is dead.
+    Abandoned,
+    Interrupted,
+    Ended,
+    /// A queued job, and a pause that nobody has taken yet.
+    QueuedPause,
+    PausedResume,
+    AbandonedCancel,
+    /// An abandoned job whose worker had taken a pause.
+    AbandonedTaken,
+    /// A cancel that came as the job ended.
+    EndedCancel,
+    /// A control file that a hand has made and not filled.
+    EmptyControl,
+    /// A control file that holds no request.
+    WrongWord,
+    /// An abandoned job whose last line is torn.
+    Torn,
+    /// An abandoned job whose history lacks the last state.
+    Behind,
+    /// A queued job, and what crashes left in `staging/` and `trash/`.
+    Litter,
+    /// A queued job that somebody else holds.
+    Held,
+    /// An abandoned job of whose processes one is left, and a cancel.
+    Orphaned,
+    /// A queued job that was started under a name.
+    Named,
+    /// A name whose job was never made: a crash between pointer and job.
+    NamedNobody,
+    /// An ended job that was started under a name.
+    NamedEnded,
+}
+
+impl Scene {
+    pub(crate) const ALL: [Scene; 21] = [
+        Scene::Empty,
+        Scene::Queued,
+        Scene::Paused,
+        Scene::Abandoned,
+        Scene::Interrupted,
+        Scene::Ended,
+        Scene::QueuedPause,
+        Scene::PausedResume,
+        Scene::AbandonedCancel,
+        Scene::AbandonedTaken,
+        Scene::EndedCancel,
+        Scene::EmptyControl,
+        Scene::WrongWord,
+        Scene::Torn,
+        Scene::Behind,
+        Scene::Litter,
+        Scene::Held,
+        Scene::Orphaned,
+        Scene::Named,
+        Scene::NamedNobody,
+        Scene::NamedEnded,
+    ];
+
+    /// Whether there is a job.
+    pub(crate) fn has_job(self) -> bool {
+        !matches!(self, Scene::Empty | Scene::NamedNobody)
+    }
+
+    /// The state that the job comes to when it is recovered and nothing else happens.
+    pub(crate) fn rest(self) -> Option<State> {
+        Some(match self {
+            Scene::Empty | Scene::NamedNobody => return None,
+            Scene::Queued | Scene::Litter | Scene::Held | Scene::Named => State::Queued,
+            Scene::EmptyControl => State::Queued,
+            Scene::WrongWord | Scene::PausedResume => State::Queued,
+            Scene::Paused | Scene::QueuedPause | Scene::AbandonedTaken => State::Paused,
+            Scene::Abandoned | Scene::Interrupted | Scene::Torn | Scene::Behind => {
+                State::Interrupted
+            }
+            Scene::AbandonedCancel | Scene::Orphaned => State::Cancelled,
+            Scene::Ended | Scene::EndedCancel | Scene::NamedEnded => State::Done,
+        })
+    }
+
+    /// Put it into an empty directory. What others have open in it is handed back.
+    pub(crate) fn make(self, root: &Path) -> Option<LockFile> {
+        for dir in ["jobs", "staging", "trash", "keys"] {
+            fs::create_dir(root.join(dir)).expect("the scratch directory is ours");
+        }
+        let mut disk = FsDisk::new(root.to_owned());
+        match self {
+            Scene::Empty => {}
+            Scene::Queued => queue(&mut disk),
+            Scene::Paused => {
+                queue(&mut disk);
+                let mut holder = hold(&mut disk);
+                enter(&mut disk, &mut holder, State::Paused);
+            }
+            Scene::Abandoned => abandon(&mut disk),
+            Scene::Interrupted => {
+                abandon(&mut disk);
+                let holder = hold(&mut disk);
+                let_go(&mut disk, holder, MADE_MS, 3_000).expect("this disk works");
+            }
+            Scene::Ended => {
+                queue(&mut disk);
+                end(&mut disk);
+            }
+            Scene::QueuedPause => {
+                queue(&mut disk);
+                ask(&mut disk, Request::Pause);
+            }
+            Scene::PausedResume => {
+                queue(&mut disk);
+                let mut holder = hold(&mut disk);
+                enter(&mut disk, &mut holder, State::Paused);
+                drop(holder);
+                ask(&mut disk, Request::Resume);
+            }
+            Scene::AbandonedCancel => {
+                abandon(&mut disk);
+                ask(&mut disk, Request::Cancel);
+            }
+            Scene::AbandonedTaken => {
+                abandon(&mut disk);
+                ask(&mut disk, Request::Pause);
+                take(&mut disk, &job()).expect("this disk works");
+            }
+            Scene::EndedCancel => {
+                queue(&mut disk);
+                ask(&mut disk, Request::Cancel);
+                end(&mut disk);
+            }
+            Scene::EmptyControl => {
+                queue(&mut disk);
+                fs::write(dir(root).join("control"), "").expect("it is ours");
+            }
+            Scene::WrongWord => {
+                queue(&mut disk);
+                fs::write(dir(root).join("control"), "halt\n").expect("it is ours");
+            }
+            Scene::Torn => {
+                abandon(&mut disk);
+                let events = dir(root).join("events.jsonl");
+                let mut bytes = fs::read(&events).expect("it has a history");
+                bytes.extend(br#"{"at_ms":2001,"event":"sta"#);
+                fs::write(events, bytes).expect("it is ours");
+            }
+            Scene::Behind => {
+                abandon(&mut disk);
+                let line = Line::state(MADE_MS, State::Queued).encode();
+                fs::write(dir(root).join("events.jsonl"), line).expect("it is ours");
+            }
+            Scene::Litter => {
+                queue(&mut disk);
+                litter(root);
+            }
+            Scene::Held => {
+                queue(&mut disk);
+                return Some(lock(&mut disk));
+            }
+            Scene::Orphaned => {
+                abandon(&mut disk);
+                ask(&mut disk, Request::Cancel);
+                match claim_tree(&mut disk, &job()) {
+                    Ok(Tree::Mine(tree)) => return Some(tree),
+                    other => panic!("nobody has it: {other:?}"),
+                }
+            }
+            Scene::Named => name(&mut disk),
+            Scene::NamedNobody => {
+                name(&mut disk);
+                fs::remove_dir_all(dir(root)).expect("it is ours");
+            }
+            Scene::NamedEnded => {
+                name(&mut disk);
+                end(&mut disk);
+            }
+        }
+        None
+    }
+}
+
+/// The job of a scene.
+pub(crate) fn job() -> JobId {
+    JobId::new(MADE_MS, "x", 1)
+}
+
+fn dir(root: &Path) -> std::path::PathBuf {
+    root.join("jobs").join(job().as_str())
+}
+
+pub(crate) fn key() -> Key {
+    Key::parse("name-web").expect("it is a key")
+}
+
+pub(crate) fn ticket(word: &str) -> Ticket {
+    Ticket::parse(word).expect("it is a ticket")
+}
+
+/// What a job is to do, made at `now_ms`.
+pub(crate) fn descriptor(now_ms: u64, name: Option<&str>) -> Descriptor {
+    Descriptor {
+        id: JobId::new(now_ms, "x", 1),
+        kind: Kind::Command(Command {
+            argv: vec!["true".into()],
+            cwd: "/".into(),
+            env: Environment::default(),
+            umask: None,
+        }),
+        display_name: "x".into(),
+        name: name.map(|name| JobName::parse(name).expect("it is a name")),
+        task: None,
+        project: None,
+        pool: Some("default".into()),
+        priority: 0,
+        after: Vec::new(),
+        timeout_ms: None,
+        retry: Retry::default(),
+        pause: PauseMode::default(),
+        grace_ms: 0,
+        output: Output::default(),
+        stdin: None,
+        success_codes: vec![0],
+        not_before_ms: None,
+        on_end: None,
+        total_bytes: None,
+        previous: None,
+        created_at_ms: now_ms,
+    }
+}
+
+fn queue(disk: &mut FsDisk) {
+    let mut descriptor = descriptor(MADE_MS, None);
+    let ticket = ticket("scene");
+    let made = create(disk, &mut descriptor, None, &ticket, Durable::No).expect("this disk works");
+    let Made::Job { id, lock } = made else {
+        panic!("nobody is in the way");
+    };
+    acknowledge(disk).expect("this disk works");
+    let_go(disk, newborn(id, lock, MADE_MS), MADE_MS, MADE_MS).expect("this disk works");
+}
+
+fn name(disk: &mut FsDisk) {
+    let mut descriptor = descriptor(MADE_MS, Some("web"));
+    let ticket = ticket("scene");
+    let started = start(disk, &mut descriptor, &key(), &ticket, Durable::No);
+    assert!(matches!(started, Ok(Started::New { .. })), "{started:?}");
+}
+
+/// Take the job's lock.
+pub(crate) fn lock(disk: &mut FsDisk) -> LockFile {
+    match claim(disk, &job()) {
+        Ok(Claim::Mine(lock)) => lock,
+        other => panic!("nobody has it: {other:?}"),
+    }
+}
+
+/// Take the job and bring its records to agree.
+pub(crate) fn hold(disk: &mut FsDisk) -> Holder<LockFile> {
+    let lock = lock(disk);
+    match take_over(disk, &job(), lock, MADE_MS, 2_500) {
+        Ok(TakeOver::Holder(holder)) => holder,
+        other => panic!("its records can be read: {other:?}"),
+    }
+}
+
+/// The record of a state that the job enters.
+pub(crate) fn status(holder: &Holder<LockFile>, state: State) -> Status {
+    let mut status = holder.status().clone();
+    status.state = state;
+    status.updated_at_ms = 2_000;
+    if state == State::Running {
+        status.attempt = 1;
+        status.started_at_ms = Some(2_000);
+    }
+    if state == State::Done {
+        status.exit = Some(Exit::Code(0));
+        status.ended_at_ms = Some(2_000);
+    }
+    status
+}
+
+/// Record a state.
+pub(crate) fn enter(disk: &mut FsDisk, holder: &mut Holder<LockFile>, state: State) {
+    let status = status(holder, state);
+    let note = What::Status {
+        text: "on the way".into(),
+    };
+    record(disk, holder, status, &[note], Durable::No).expect("this disk works");
+}
+
+fn abandon(disk: &mut FsDisk) {
+    queue(disk);
+    let mut holder = hold(disk);
+    enter(disk, &mut holder, State::Running);
+}
+
+fn end(disk: &mut FsDisk) {
+    let mut holder = hold(disk);
+    enter(disk, &mut holder, State::Running);
+    enter(disk, &mut holder, State::Done);
+}
+
+fn ask(disk: &mut FsDisk, what: Request) {
+    let asked = request(disk, &job(), what, &ticket("asker"));
+    assert_eq!(
+        asked.expect("this disk works"),
+        state_machine::protocol::request::Asked::Placed
+    );
+}
+
+/// What every kind of crash leaves: makers at each of their steps, a client, and somebody who was deleting.
+fn litter(root: &Path) {
+    let staging = root.join("staging");
+    let make = |dir: &str, files: &[&str]| {
+        let dir = root.join(dir);
+        fs::create_dir(&dir).expect("the scratch directory is ours");
+        for file in files {
+            fs::write(dir.join(file), "").expect("the scratch directory is ours");
+        }
+    };
+    make("staging/a", &[]);
+    make("staging/b", &["lock"]);
+    make("staging/c", &["lock", "job.json"]);
+    // Its lock was lost with the power.
+    make("staging/d", &["job.json"]);
+    fs::write(staging.join("e"), "cancel\n").expect("the scratch directory is ours");
+    make("trash/f", &["lock", "job.json", "status.json", "log"]);
+    make("trash/g", &["job.json"]);
+    make("trash/h", &[]);
+}
