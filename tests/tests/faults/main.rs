@@ -2,6 +2,8 @@
 //! come to call it, with a fault at every effect, with every error that the effect can end in ([`outlive_tests::disks`]
 //! has the table), once, half way, and for ever; and with a death before and in every effect.
 //!
+//! And with errors that the kernel itself makes, for want of space, of inodes, of descriptors, and of room in a file.
+//!
 //! Afterwards a fresh process looks, recovers and collects, on a disk that works, and the store must be legal: told from
 //! the files alone, and from what the caller was told. A fault must come back as an error that names the path and the
 //! operation, and never as a panic or as a success.
@@ -16,6 +18,7 @@ mod trial;
 mod failing;
 mod found_out;
 mod killing;
+mod lacking;
 
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;

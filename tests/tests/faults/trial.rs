@@ -46,10 +46,22 @@ impl Trial {
 
     /// Run the protocol on the store.
     pub(crate) fn run<M: Meddler>(self, root: &Path, meddler: M) -> (Result<Told, DiskError>, M) {
+        self.run_under(root, meddler, || ())
+    }
+
+    /// Run the protocol on the store while what `begin` hands back lives.
+    pub(crate) fn run_under<M: Meddler, G>(
+        self,
+        root: &Path,
+        meddler: M,
+        begin: impl FnOnce() -> G,
+    ) -> (Result<Told, DiskError>, M) {
         let mut disk = FsDisk::new(root.to_owned());
         let ready = self.act.prepare(&mut disk);
         let mut meddled = Meddled::new(disk, root, meddler);
+        let lasting = begin();
         let told = self.act.perform(&mut meddled, ready);
+        drop(lasting);
         (told, meddled.meddler)
     }
 
