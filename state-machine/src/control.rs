@@ -44,7 +44,8 @@ impl std::fmt::Display for Request {
 }
 
 /// What a control file holds.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Control {
     /// A request.
     Asked(Request),

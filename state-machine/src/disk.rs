@@ -8,85 +8,18 @@
 //! A protocol hands every handle back: it returns it or closes it. On a fault it may drop it, which closes it
 //! too: a handle must never do more than that when it is dropped (F6, F7).
 
+use serde::{Deserialize, Serialize};
+
+use crate::call::Call;
 use crate::control::{Control, Request};
-use crate::id::{JobId, Key, Ticket};
+use crate::id::{JobId, Key};
 use crate::record::{self, Damaged, Descriptor, History, Line, Status};
 
-/// A directory of the store.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Dir {
-    /// Every job that can be seen.
-    Jobs,
-    /// What is on its way in.
-    Staging,
-    /// What is on its way out.
-    Trash,
-    /// The keys under which one start at a time is under way.
-    Keys,
-    /// One job.
-    Job(JobId),
-    /// One job on its way in.
-    Staged(Ticket),
-    /// One job on its way out.
-    Trashed(Ticket),
-}
-
-/// An entry of a directory.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Name {
-    /// `job.json`.
-    Descriptor,
-    /// `status.json`.
-    Status,
-    /// The next `status.json`, before it takes its place. One name is enough: only the lock's holder writes it.
-    NewStatus,
-    /// `events.jsonl`.
-    Events,
-    /// `lock`.
-    Lock,
-    /// `tree`.
-    Tree,
-    /// `control`: a request that waits to be taken.
-    Control,
-    /// `control.taken`: the request that the holder is honouring, kept until its effect is recorded (R6).
-    Taken,
-    /// `<key>.lock` in `keys/`.
-    KeyLock(Key),
-    /// `<key>.json` in `keys/`: the job that was last started under the key.
-    Pointer(Key),
-    /// The next pointer, before it takes its place; written under the key's lock.
-    NewPointer(Key),
-    /// A request in `staging/`, before it takes its place.
-    Request(Ticket),
-    /// Anything else, as its bytes.
-    Other(Vec<u8>),
-}
-
-/// Something with a path.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
-    /// A directory.
-    Dir(Dir),
-    /// An entry of a directory.
-    File(Dir, Name),
-}
-
-impl Dir {
-    /// The place of one of its entries.
-    pub fn at(&self, name: Name) -> Place {
-        Place::File(self.clone(), name)
-    }
-}
-
-impl Place {
-    /// An entry of a job's directory.
-    pub fn of_job(id: &JobId, name: Name) -> Place {
-        Place::File(Dir::Job(id.clone()), name)
-    }
-}
+pub use crate::place::{Dir, Name, Place};
 
 /// How a lock is taken (F1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Together with other shared ones.
     Shared,
@@ -95,7 +28,8 @@ pub enum Mode {
 }
 
 /// What opening a file came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Open<H> {
     /// It is open.
     Opened(H),
@@ -106,7 +40,8 @@ pub enum Open<H> {
 }
 
 /// What creating a file that must be new came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Create<H> {
     /// It is there, empty and open.
     Created(H),
@@ -117,7 +52,8 @@ pub enum Create<H> {
 }
 
 /// What a change of the tree of names came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It is done.
     Done,
@@ -132,7 +68,8 @@ pub enum Change {
 }
 
 /// What reading a record came to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Read<T> {
     /// Its value.
     Value(T),
@@ -143,7 +80,7 @@ pub enum Read<T> {
 }
 
 /// The job that was last started under a key, and how many have been.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pointer {
     /// The job.
     pub job: JobId,
@@ -165,7 +102,8 @@ impl Pointer {
 }
 
 /// What a file is filled with.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Content {
     /// A descriptor.
     Descriptor(Box<Descriptor>),
@@ -186,6 +124,13 @@ pub trait Disk {
     type Handle;
     /// What stops a protocol.
     type Fault;
+
+    /// A protocol begins. No effect, and of interest only to a disk that keeps a [tape](crate::tape); it puts the call
+    /// together by giving the closure a number for each handle.
+    fn begins(&mut self, call: impl FnOnce(&dyn Fn(&Self::Handle) -> u32) -> Call) {
+        // Dropped uncalled: where nobody keeps a tape it costs nothing.
+        let _ = call;
+    }
 
     /// Open an existing file, to lock it in this mode. One that is to be locked exclusively is opened for
     /// writing: then its last close is a notice to whoever watches the directory, and a mere probe is none.
@@ -275,47 +220,4 @@ pub trait Disk {
     /// Give way to others before the `round`th further try (from 0); no effect on any file.
     #[track_caller]
     fn give_way(&mut self, round: u32) -> Result<(), Self::Fault>;
-}
-
-impl Name {
-    /// The name as it stands on disk.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            Name::Descriptor => b"job.json".to_vec(),
-            Name::Status => b"status.json".to_vec(),
-            Name::NewStatus => b"status.json.new".to_vec(),
-            Name::Events => b"events.jsonl".to_vec(),
-            Name::Lock => b"lock".to_vec(),
-            Name::Tree => b"tree".to_vec(),
-            Name::Control => b"control".to_vec(),
-            Name::Taken => b"control.taken".to_vec(),
-            Name::KeyLock(key) => format!("{}.lock", key.as_str()).into_bytes(),
-            Name::Pointer(key) => format!("{}.json", key.as_str()).into_bytes(),
-            Name::NewPointer(key) => format!("{}.json.new", key.as_str()).into_bytes(),
-            Name::Request(ticket) => ticket.as_str().as_bytes().to_vec(),
-            Name::Other(bytes) => bytes.clone(),
-        }
-    }
-
-    /// The name of an entry of a job's directory, as a listing found it.
-    pub fn in_job(bytes: &[u8]) -> Name {
-        [
-            Name::Descriptor,
-            Name::Status,
-            Name::NewStatus,
-            Name::Events,
-            Name::Lock,
-            Name::Tree,
-            Name::Control,
-            Name::Taken,
-        ]
-        .into_iter()
-        .find(|name| name.to_bytes() == bytes)
-        .unwrap_or_else(|| Name::Other(bytes.to_vec()))
-    }
-
-    /// The name as text, where it is UTF-8.
-    pub fn to_text(&self) -> Option<String> {
-        String::from_utf8(self.to_bytes()).ok()
-    }
 }

@@ -192,7 +192,8 @@ impl std::fmt::Display for Name {
 
 /// What at most one start may be under way for (R12): a name or a task in a project, or a destination. It
 /// becomes a file name, so it holds a readable half and a hash of everything that makes it unique.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Key(String);
 
 impl Key {
@@ -230,6 +231,20 @@ impl Key {
     }
 }
 
+impl TryFrom<String> for Key {
+    type Error = BadWord;
+
+    fn try_from(word: String) -> Result<Self, BadWord> {
+        component(&word).map(|()| Key(word))
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> String {
+        key.0
+    }
+}
+
 /// FNV-1a, 64 bit: stable for ever, as it is part of the format. Two keys that collide share a lock and are
 /// told apart by what the job's descriptor says, so a collision costs a moment's wait and nothing else.
 struct Fnv(u64);
@@ -249,7 +264,8 @@ impl Fnv {
 }
 
 /// A word that nobody else uses: it names what one process has in `staging/` or `trash/`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Ticket(String);
 
 impl Ticket {
@@ -266,6 +282,20 @@ impl Ticket {
     /// The `nth` further ticket that its holder may use.
     pub fn nth(&self, nth: u32) -> Ticket {
         Ticket(format!("{}-{nth}", self.0))
+    }
+}
+
+impl TryFrom<String> for Ticket {
+    type Error = BadWord;
+
+    fn try_from(word: String) -> Result<Self, BadWord> {
+        component(&word).map(|()| Ticket(word))
+    }
+}
+
+impl From<Ticket> for String {
+    fn from(ticket: Ticket) -> String {
+        ticket.0
     }
 }
 

@@ -15,21 +15,26 @@
 //! | [`control`] | requests and their order of strength |
 //! | [`liveness`] | what a reader concludes from a record and a lock |
 //! | [`retry`], [`retention`], [`resolve`] | backoff; what a sweep takes; what a query names |
+//! | [`place`] | where things are in a store |
 //! | [`disk`] | the trait: one effect that the operating system makes atomic per method |
 //! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
+//! | [`call`], [`tape`] | which protocol began, with what; what a recorded run says, line by line |
 
 #![forbid(unsafe_code)]
 
+pub mod call;
 pub mod config;
 pub mod control;
 pub mod disk;
 pub mod id;
 pub mod job;
 pub mod liveness;
+pub mod place;
 pub mod protocol;
 pub mod record;
 pub mod resolve;
 pub mod retention;
 pub mod retry;
 pub mod slot;
+pub mod tape;
 pub mod units;

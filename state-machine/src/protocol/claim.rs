@@ -1,5 +1,6 @@
 //! Taking a job's lock, and asking whether somebody has it (R1, R3, R5).
 
+use crate::call::Call;
 use crate::disk::{Dir, Disk, Mode, Name, Open, Place};
 use crate::id::JobId;
 
@@ -35,6 +36,7 @@ pub enum Held {
 /// granted, only readers are there and we try again (R5); where it is refused too, somebody owns the job. The
 /// lock counts only on the file that stands at the path now (R1): one on an unlinked file is a lock on nothing.
 pub fn claim<D: Disk>(disk: &mut D, id: &JobId) -> Result<Claim<D::Handle>, D::Fault> {
+    disk.begins(|_| Call::Claim { id: id.clone() });
     let place = Place::of_job(id, Name::Lock);
     for round in 0..CLAIM_ROUNDS {
         let handle = match disk.open(&place, Mode::Exclusive)? {
@@ -64,6 +66,9 @@ pub fn claim<D: Disk>(disk: &mut D, id: &JobId) -> Result<Claim<D::Handle>, D::F
 /// Whether somebody holds the lock file at `place`, asked with a shared lock so that readers never exclude one
 /// another (R5).
 pub fn probe<D: Disk>(disk: &mut D, place: &Place) -> Result<Held, D::Fault> {
+    disk.begins(|_| Call::Probe {
+        place: place.clone(),
+    });
     let handle = match disk.open(place, Mode::Shared)? {
         Open::Opened(handle) => handle,
         Open::Absent => return Ok(Held::Gone),
@@ -76,6 +81,7 @@ pub fn probe<D: Disk>(disk: &mut D, place: &Place) -> Result<Held, D::Fault> {
 
 /// Whether no process of the job's tree is left that holds its lock (R11). A job that has never run has none.
 pub fn tree_is_free<D: Disk>(disk: &mut D, id: &JobId) -> Result<bool, D::Fault> {
+    disk.begins(|_| Call::TreeIsFree { id: id.clone() });
     Ok(probe(disk, &Dir::Job(id.clone()).at(Name::Tree))? != Held::Yes)
 }
 
@@ -93,6 +99,7 @@ pub enum Tree<H> {
 /// Take the tree lock for a new tree (R11). Only for the holder of the job's lock: then nobody else takes it
 /// exclusively, and whoever has it is a process of an earlier attempt, or a reader for a moment.
 pub fn claim_tree<D: Disk>(disk: &mut D, id: &JobId) -> Result<Tree<D::Handle>, D::Fault> {
+    disk.begins(|_| Call::ClaimTree { id: id.clone() });
     let place = Place::of_job(id, Name::Tree);
     for round in 0..CLAIM_ROUNDS {
         let handle = match disk.open(&place, Mode::Exclusive)? {

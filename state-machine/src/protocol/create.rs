@@ -1,6 +1,7 @@
 //! Making a job: built in `staging/`, locked from its first instant, and renamed into `jobs/` when it is whole
 //! (R8, F21).
 
+use crate::call::Call;
 use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Place, Pointer};
 use crate::id::{JobId, Key, Ticket, slug};
 use crate::record::Descriptor;
@@ -43,6 +44,12 @@ pub fn create<D: Disk>(
     ticket: &Ticket,
     durable: Durable,
 ) -> Result<Made<D::Handle>, D::Fault> {
+    disk.begins(|_| Call::Create {
+        descriptor: descriptor.clone(),
+        key: key.map(|(key, count)| (key.clone(), count)),
+        ticket: ticket.clone(),
+        durable: durable == Durable::Yes,
+    });
     let Some((staged, lock)) = stage(disk, ticket)? else {
         return Ok(Made::Crowded);
     };
@@ -74,6 +81,7 @@ pub fn create<D: Disk>(
 /// Make every creation so far survive a loss of power, so that it can be acknowledged (R19). One call serves
 /// any number of jobs.
 pub fn acknowledge<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
+    disk.begins(|_| Call::Acknowledge);
     disk.sync(&Place::Dir(Dir::Jobs))?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Forgetting a job: taken out of the listing in one step, under its lock, then deleted (R8, R9).
 
+use crate::call::Call;
 use crate::disk::{Change, Dir, Disk, Name, Place, Read};
 use crate::id::{JobId, Ticket};
 use crate::job::State;
@@ -27,6 +28,10 @@ pub enum Forgotten {
 /// Everything is decided under the exclusive lock: the terminal record is read *again* under it and the tree
 /// lock must be free, so that no job that a worker claimed in between is ever taken (R9).
 pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forgotten, D::Fault> {
+    disk.begins(|_| Call::Forget {
+        id: id.clone(),
+        ticket: ticket.clone(),
+    });
     // Only a job that can be taken is claimed: whoever asks something of it meanwhile is told that somebody holds it,
     // and nobody would look again (R6). Terminal is final, and no tree begins after it.
     match disk.read_status(&Dir::Job(id.clone()))? {
@@ -67,6 +72,7 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
 /// Make the removals so far survive a loss of power, before anything is deleted: a job must never come back
 /// without its descriptor (R8, F30). One call serves any number of jobs.
 pub fn make_final<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
+    disk.begins(|_| Call::MakeFinal);
     disk.sync(&Place::Dir(Dir::Trash))?;
     disk.sync(&Place::Dir(Dir::Jobs))?;
     Ok(())
@@ -75,6 +81,9 @@ pub fn make_final<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
 /// Delete what is in the trash under `ticket`. Several may do it at once. `false` when something is left that is
 /// not a plain file: only a person can have put it there.
 pub fn purge<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<bool, D::Fault> {
+    disk.begins(|_| Call::Purge {
+        ticket: ticket.clone(),
+    });
     let dir = Dir::Trashed(ticket.clone());
     let Some(mut names) = disk.list(&dir)? else {
         return Ok(true);

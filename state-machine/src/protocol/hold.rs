@@ -1,6 +1,7 @@
 //! What the holder of a job's lock may do: take the job over from whoever held it before, record how far it
 //! is, and let it go. Only a [`Holder`] writes records, so that R2 is kept by the types.
 
+use crate::call::{Call, Holding};
 use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
 use crate::id::JobId;
 use crate::job::{self, State};
@@ -41,6 +42,31 @@ impl<H> Holder<H> {
     /// Give up everything but the lock.
     pub fn into_lock(self) -> H {
         self.lock
+    }
+
+    /// All that it knows, with a number for its lock.
+    pub(super) fn on_tape(&self, number: &dyn Fn(&H) -> u32) -> Holding {
+        Holding {
+            id: self.id.clone(),
+            lock: number(&self.lock),
+            status: self.status.clone(),
+            pending: self.pending.clone(),
+            torn: self.torn,
+            doubtful: self.doubtful,
+        }
+    }
+
+    /// The holder that a tape tells of, with the lock that stands for its number. Only for a replay: whoever else
+    /// wants to be one has to take the job over.
+    pub fn from_tape(holding: Holding, lock: H) -> Holder<H> {
+        Holder {
+            id: holding.id,
+            lock,
+            status: holding.status,
+            pending: holding.pending,
+            torn: holding.torn,
+            doubtful: holding.doubtful,
+        }
     }
 
     /// Whether the history lacks something that is true.
@@ -91,6 +117,12 @@ pub fn take_over<D: Disk>(
     created_at_ms: u64,
     now_ms: u64,
 ) -> Result<TakeOver<D::Handle>, D::Fault> {
+    disk.begins(|number| Call::TakeOver {
+        id: id.clone(),
+        lock: number(&lock),
+        created_at_ms,
+        now_ms,
+    });
     let dir = Dir::Job(id.clone());
     let mut status = match disk.read_status(&dir)? {
         Read::Value(status) => status,
@@ -188,6 +220,12 @@ pub fn record<D: Disk>(
     notes: &[What],
     durable: Durable,
 ) -> Result<Recorded, D::Fault> {
+    disk.begins(|number| Call::Record {
+        holder: holder.on_tape(number),
+        status: status.clone(),
+        notes: notes.to_vec(),
+        durable: durable == Durable::Yes,
+    });
     let from = holder.status.state;
     // Whatever rewrites the record of an end: that it is one must survive a loss of power (R19).
     let durable = if status.state.is_terminal() {
@@ -239,6 +277,11 @@ pub fn note<D: Disk>(
     what: What,
     now_ms: u64,
 ) -> Result<Recorded, D::Fault> {
+    disk.begins(|number| Call::Note {
+        holder: holder.on_tape(number),
+        what: what.clone(),
+        now_ms,
+    });
     holder.pending.push(Line {
         at_ms: now_ms,
         what,
@@ -251,6 +294,9 @@ pub fn write_pending<D: Disk>(
     disk: &mut D,
     holder: &mut Holder<D::Handle>,
 ) -> Result<Recorded, D::Fault> {
+    disk.begins(|number| Call::WritePending {
+        holder: holder.on_tape(number),
+    });
     if holder.doubtful {
         forget_what_is_there(disk, holder)?;
     }

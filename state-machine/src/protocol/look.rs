@@ -1,5 +1,6 @@
 //! Reading a job: what is true about it, without changing anything (R3, R4, R5).
 
+use crate::call::Call;
 use crate::disk::{Dir, Disk, Mode, Name, Open, Place, Read};
 use crate::id::JobId;
 use crate::job::State;
@@ -48,6 +49,7 @@ pub enum Look {
 /// and nobody holds it (R4). Where it cannot be had, somebody holds the job and it is never called interrupted
 /// (R3).
 pub fn look<D: Disk>(disk: &mut D, id: &JobId) -> Result<Look, D::Fault> {
+    disk.begins(|_| Call::Look { id: id.clone() });
     let dir = Dir::Job(id.clone());
     for _ in 0..APPEARANCES {
         match disk.read_descriptor(&dir)? {
@@ -64,6 +66,9 @@ pub fn look<D: Disk>(disk: &mut D, id: &JobId) -> Result<Look, D::Fault> {
 
 /// Look at a job whose descriptor is known already: it never changes.
 pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D::Fault> {
+    disk.begins(|_| Call::LookAt {
+        descriptor: descriptor.clone(),
+    });
     let id = descriptor.id.clone();
     let dir = Dir::Job(id.clone());
     let first = disk.read_status(&dir)?;

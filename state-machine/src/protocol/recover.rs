@@ -1,6 +1,7 @@
 //! Putting a store in order after whatever was killed: what crashes left in `staging/` and `trash/` is
 //! collected, and every job that nobody holds is made to say what is true (R8, R22).
 
+use crate::call::Call;
 use crate::disk::{Change, Dir, Disk, Mode, Name, Open, Place, Read};
 use crate::id::{JobId, Ticket};
 use crate::protocol::claim::{Claim, claim};
@@ -30,6 +31,10 @@ pub fn recover_job<D: Disk>(
     id: &JobId,
     now_ms: u64,
 ) -> Result<Recovered<D::Handle>, D::Fault> {
+    disk.begins(|_| Call::RecoverJob {
+        id: id.clone(),
+        now_ms,
+    });
     let created_at_ms = match disk.read_descriptor(&Dir::Job(id.clone()))? {
         Read::Value(descriptor) => descriptor.created_at_ms,
         Read::Damaged(_) => return Ok(Recovered::Damaged),
@@ -56,6 +61,9 @@ pub fn recover_job<D: Disk>(
 /// Collect what crashes left in `staging/` and `trash/`. What somebody is building is left alone (R8). Tickets
 /// of trash that holds more than plain files are returned.
 pub fn collect<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Vec<Ticket>, D::Fault> {
+    disk.begins(|_| Call::Collect {
+        ticket: ticket.clone(),
+    });
     let mut moved = false;
     for (nth, name) in (0..).zip(disk.list(&Dir::Staging)?.unwrap_or_default()) {
         if let Some(staged) = ticket_of(&name) {

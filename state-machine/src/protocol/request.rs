@@ -5,6 +5,7 @@
 //! `control.taken` and only then reads it, so that what it honours is what it removed; it keeps it until the
 //! effect is recorded, so that a crash in between loses nothing.
 
+use crate::call::Call;
 use crate::control::{Control, Request};
 use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
 use crate::id::{JobId, Ticket};
@@ -42,6 +43,11 @@ pub fn request<D: Disk>(
     request: Request,
     ticket: &Ticket,
 ) -> Result<Asked, D::Fault> {
+    disk.begins(|_| Call::Request {
+        id: id.clone(),
+        request,
+        ticket: ticket.clone(),
+    });
     let dir = Dir::Job(id.clone());
     match disk.read_status(&dir)? {
         Read::Value(status) if status.state.is_terminal() && status.leftovers.is_none() => {
@@ -102,6 +108,7 @@ pub enum Took {
 /// A request that an earlier holder took and did not answer comes first, unless a stronger one waits: a cancel
 /// takes the place of a pause that is being honoured, and nothing takes the place of a cancel.
 pub fn take<D: Disk>(disk: &mut D, id: &JobId) -> Result<Took, D::Fault> {
+    disk.begins(|_| Call::Take { id: id.clone() });
     let control = Place::of_job(id, Name::Control);
     let taken = Place::of_job(id, Name::Taken);
     let honouring = disk.read_control(&taken)?;
@@ -128,6 +135,7 @@ pub fn take<D: Disk>(disk: &mut D, id: &JobId) -> Result<Took, D::Fault> {
 /// The effect of what was taken is recorded: it can go. A request that came meanwhile is another file and
 /// stays (R6).
 pub fn answered<D: Disk>(disk: &mut D, id: &JobId) -> Result<(), D::Fault> {
+    disk.begins(|_| Call::Answered { id: id.clone() });
     let taken = Place::of_job(id, Name::Taken);
     if disk.unlink(&taken)? == Change::NotEmpty {
         // Somebody made a directory of that name. It goes to the trash, or it would be taken for a request for ever.
@@ -151,6 +159,7 @@ fn trash_ticket(id: &JobId) -> Ticket {
 /// Throw away a control file that has stayed empty, so that the next request makes a new one, which is noticed.
 /// It is taken like any request: what was written into it meanwhile is honoured, not lost.
 pub fn discard<D: Disk>(disk: &mut D, id: &JobId) -> Result<Took, D::Fault> {
+    disk.begins(|_| Call::Discard { id: id.clone() });
     let control = Place::of_job(id, Name::Control);
     let taken = Place::of_job(id, Name::Taken);
     match disk.read_control(&taken)? {

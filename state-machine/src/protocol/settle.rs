@@ -1,5 +1,6 @@
 //! Honouring a request to a job that nobody works on, and letting a job go without losing one (R6).
 
+use crate::call::Call;
 use crate::control::Request;
 use crate::disk::{Dir, Disk, Name};
 use crate::job::{self, Event, State};
@@ -42,6 +43,11 @@ pub fn settle<D: Disk>(
     searched: Searched,
     now_ms: u64,
 ) -> Result<Settled, D::Fault> {
+    disk.begins(|number| Call::Settle {
+        holder: holder.on_tape(number),
+        searched: searched == Searched::Yes,
+        now_ms,
+    });
     let id = holder.id().clone();
     let asked = match take(disk, &id)? {
         Took::Nothing | Took::Empty => return Ok(Settled::Nothing),
@@ -112,6 +118,11 @@ pub fn let_go<D: Disk>(
     created_at_ms: u64,
     now_ms: u64,
 ) -> Result<LetGo<D::Handle>, D::Fault> {
+    disk.begins(|number| Call::LetGo {
+        holder: holder.on_tape(number),
+        created_at_ms,
+        now_ms,
+    });
     let id = holder.id().clone();
     let mut holder = holder;
     for _ in 0..LOOKS {

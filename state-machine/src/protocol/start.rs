@@ -1,6 +1,7 @@
 //! Starting a job under a key: a name in a project, a destination. Of two starts under one key, the second finds
 //! the job of the first (R12).
 
+use crate::call::Call;
 use crate::disk::{Create, Dir, Disk, Mode, Name, Open, Place, Read};
 use crate::id::{JobId, Key, Ticket};
 use crate::protocol::create::{Durable, Made, create};
@@ -39,6 +40,12 @@ pub fn start<D: Disk>(
     ticket: &Ticket,
     durable: Durable,
 ) -> Result<Started<D::Handle>, D::Fault> {
+    disk.begins(|_| Call::Start {
+        descriptor: descriptor.clone(),
+        key: key.clone(),
+        ticket: ticket.clone(),
+        durable: durable == Durable::Yes,
+    });
     let Some(key_lock) = lock_key(disk, key)? else {
         return Ok(Started::Busy);
     };
@@ -76,15 +83,22 @@ fn start_locked<D: Disk>(
     Ok(made(create(disk, descriptor, key, ticket, durable)?))
 }
 
-/// Make the next numbered job of a task: `name_of` gives the name for a number. Every call makes a new job.
+/// Make the next job of a task, named after the task and its number. Every call makes a new job.
 pub fn start_numbered<D: Disk>(
     disk: &mut D,
     descriptor: &mut Descriptor,
     key: &Key,
-    name_of: &dyn Fn(u64) -> Option<crate::id::Name>,
+    task: &str,
     ticket: &Ticket,
     durable: Durable,
 ) -> Result<Started<D::Handle>, D::Fault> {
+    disk.begins(|_| Call::StartNumbered {
+        descriptor: descriptor.clone(),
+        key: key.clone(),
+        task: task.to_owned(),
+        ticket: ticket.clone(),
+        durable: durable == Durable::Yes,
+    });
     let Some(key_lock) = lock_key(disk, key)? else {
         return Ok(Started::Busy);
     };
@@ -96,7 +110,8 @@ pub fn start_numbered<D: Disk>(
             return Ok(Started::Damaged(pointer_of(key), why));
         }
     };
-    descriptor.name = name_of(number);
+    // A task whose name makes no name for a job numbers jobs that have none.
+    descriptor.name = crate::id::Name::of_task(task, number).ok();
     let created = create(disk, descriptor, Some((key, number)), ticket, durable)?;
     disk.close(key_lock)?;
     Ok(made(created))

@@ -62,6 +62,21 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
+/// The same form for bytes that are no [`Bytes`] in memory, as serde's `with`.
+pub(crate) mod plain {
+    use super::{Bytes, Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        Bytes(bytes.to_vec()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        Bytes::deserialize(deserializer).map(|bytes| bytes.0)
+    }
+}
+
 pub(super) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut hex = String::with_capacity(bytes.len() * 2);

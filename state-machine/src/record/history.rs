@@ -62,7 +62,7 @@ impl Line {
 }
 
 /// A history as a protocol needs it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct History {
     /// The lines that decode, in order.
     pub lines: Vec<Line>,

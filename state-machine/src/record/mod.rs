@@ -9,6 +9,7 @@ mod slot;
 mod status;
 
 pub use bytes::Bytes;
+pub(crate) use bytes::plain;
 pub use descriptor::{
     After, AfterWhen, Command, Descriptor, Environment, Kind, Output, PauseMode, Pull,
 };
@@ -19,7 +20,7 @@ pub use status::{Exit, Failure, Progress, REGISTERING, Status, Stopping};
 use thiserror::Error;
 
 /// A record that is there and cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Error, serde::Serialize, serde::Deserialize)]
 #[error("{0}")]
 pub struct Damaged(pub String);
 

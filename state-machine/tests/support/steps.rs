@@ -180,9 +180,8 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
         }
         Step::Numbered => {
             let key = Key::of_task(b"/p", "t");
-            let name_of = |nth| id::Name::of_task("t", nth).ok();
             let mut descriptor = pooled();
-            match start_numbered(disk, &mut descriptor, &key, &name_of, ticket, Durable::Yes)? {
+            match start_numbered(disk, &mut descriptor, &key, "t", ticket, Durable::Yes)? {
                 Started::New { id, lock } => {
                     acknowledge(disk)?;
                     let_go(disk, newborn(id, lock, now_ms), now_ms, now_ms)?;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use state_machine::config::Config;
 use state_machine::disk::{Dir, Disk, Place};
-use state_machine::id::{JobId, Key, Name as JobName, Ticket};
+use state_machine::id::{JobId, Key, Ticket};
 use state_machine::protocol::create::{Durable, acknowledge};
 use state_machine::protocol::hold::{Holder, newborn};
 use state_machine::protocol::look::{Look, View, look};
@@ -205,8 +205,7 @@ impl Store {
             start(&mut disk, descriptor, &key, &ticket, Durable::Yes)
         } else if let Some(task) = descriptor.task.clone() {
             let key = Key::of_task(&project.0, &task);
-            let name_of = |number| JobName::of_task(&task, number).ok();
-            start_numbered(&mut disk, descriptor, &key, &name_of, &ticket, Durable::Yes)
+            start_numbered(&mut disk, descriptor, &key, &task, &ticket, Durable::Yes)
         } else {
             create(&mut disk, descriptor, None, &ticket, Durable::Yes).map(|made| match made {
                 Made::Job { id, lock } => Started::New { id, lock },
@@ -381,7 +380,11 @@ impl Store {
 fn candidate(view: &View) -> Candidate {
     Candidate {
         id: view.descriptor.id.clone(),
-        name: view.descriptor.name.as_ref().map(JobName::to_string),
+        name: view
+            .descriptor
+            .name
+            .as_ref()
+            .map(state_machine::id::Name::to_string),
         reference: match &view.descriptor.kind {
             Kind::Pull(pull) => Some(pull.reference.clone()),
             Kind::Command(_) => None,

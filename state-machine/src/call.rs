@@ -1,0 +1,165 @@
+//! Which protocol began, with everything that was given to it as plain data. Handles are numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::control::Request;
+use crate::id::{JobId, Key, Ticket};
+use crate::place::Place;
+use crate::record::{Descriptor, Line, Status, What};
+
+/// The beginning of a protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(
+    missing_docs,
+    reason = "each is the function of `protocol` of the same name, and its arguments"
+)]
+pub enum Call {
+    Claim {
+        id: JobId,
+    },
+    Probe {
+        place: Place,
+    },
+    TreeIsFree {
+        id: JobId,
+    },
+    ClaimTree {
+        id: JobId,
+    },
+    Create {
+        descriptor: Descriptor,
+        key: Option<(Key, u64)>,
+        ticket: Ticket,
+        durable: bool,
+    },
+    Acknowledge,
+    Start {
+        descriptor: Descriptor,
+        key: Key,
+        ticket: Ticket,
+        durable: bool,
+    },
+    StartNumbered {
+        descriptor: Descriptor,
+        key: Key,
+        task: String,
+        ticket: Ticket,
+        durable: bool,
+    },
+    Forget {
+        id: JobId,
+        ticket: Ticket,
+    },
+    MakeFinal,
+    Purge {
+        ticket: Ticket,
+    },
+    TakeOver {
+        id: JobId,
+        lock: u32,
+        created_at_ms: u64,
+        now_ms: u64,
+    },
+    Record {
+        holder: Holding,
+        status: Status,
+        notes: Vec<What>,
+        durable: bool,
+    },
+    Note {
+        holder: Holding,
+        what: What,
+        now_ms: u64,
+    },
+    WritePending {
+        holder: Holding,
+    },
+    Look {
+        id: JobId,
+    },
+    LookAt {
+        descriptor: Descriptor,
+    },
+    RecoverJob {
+        id: JobId,
+        now_ms: u64,
+    },
+    Collect {
+        ticket: Ticket,
+    },
+    Request {
+        id: JobId,
+        request: Request,
+        ticket: Ticket,
+    },
+    Take {
+        id: JobId,
+    },
+    Answered {
+        id: JobId,
+    },
+    Discard {
+        id: JobId,
+    },
+    Settle {
+        holder: Holding,
+        searched: bool,
+        now_ms: u64,
+    },
+    LetGo {
+        holder: Holding,
+        created_at_ms: u64,
+        now_ms: u64,
+    },
+}
+
+/// What the holder of a job knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holding {
+    /// The job.
+    pub id: JobId,
+    /// The number of its lock.
+    pub lock: u32,
+    /// The status as it is on disk.
+    pub status: Status,
+    /// Lines that are true and not in the history yet.
+    pub pending: Vec<Line>,
+    /// Whether the history may end without a newline.
+    pub torn: bool,
+    /// Whether some of the pending lines may be in the history all the same.
+    pub doubtful: bool,
+}
+
+impl Call {
+    /// The name of the protocol, as its function has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Call::Claim { .. } => "claim",
+            Call::Probe { .. } => "probe",
+            Call::TreeIsFree { .. } => "tree_is_free",
+            Call::ClaimTree { .. } => "claim_tree",
+            Call::Create { .. } => "create",
+            Call::Acknowledge => "acknowledge",
+            Call::Start { .. } => "start",
+            Call::StartNumbered { .. } => "start_numbered",
+            Call::Forget { .. } => "forget",
+            Call::MakeFinal => "make_final",
+            Call::Purge { .. } => "purge",
+            Call::TakeOver { .. } => "take_over",
+            Call::Record { .. } => "record",
+            Call::Note { .. } => "note",
+            Call::WritePending { .. } => "write_pending",
+            Call::Look { .. } => "look",
+            Call::LookAt { .. } => "look_at",
+            Call::RecoverJob { .. } => "recover_job",
+            Call::Collect { .. } => "collect",
+            Call::Request { .. } => "request",
+            Call::Take { .. } => "take",
+            Call::Answered { .. } => "answered",
+            Call::Discard { .. } => "discard",
+            Call::Settle { .. } => "settle",
+            Call::LetGo { .. } => "let_go",
+        }
+    }
+}

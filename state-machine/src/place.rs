@@ -1,0 +1,126 @@
+//! Where things are in a store: its directories and their entries. Only names; what stands there, and what can be done
+//! with it, is the business of [`crate::disk`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{JobId, Key, Ticket};
+use crate::record;
+
+/// A directory of the store.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dir {
+    /// Every job that can be seen.
+    Jobs,
+    /// What is on its way in.
+    Staging,
+    /// What is on its way out.
+    Trash,
+    /// The keys under which one start at a time is under way.
+    Keys,
+    /// One job.
+    Job(JobId),
+    /// One job on its way in.
+    Staged(Ticket),
+    /// One job on its way out.
+    Trashed(Ticket),
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Name {
+    /// `job.json`.
+    Descriptor,
+    /// `status.json`.
+    Status,
+    /// The next `status.json`, before it takes its place. One name is enough: only the lock's holder writes it.
+    NewStatus,
+    /// `events.jsonl`.
+    Events,
+    /// `lock`.
+    Lock,
+    /// `tree`.
+    Tree,
+    /// `control`: a request that waits to be taken.
+    Control,
+    /// `control.taken`: the request that the holder is honouring, kept until its effect is recorded (R6).
+    Taken,
+    /// `<key>.lock` in `keys/`.
+    KeyLock(Key),
+    /// `<key>.json` in `keys/`: the job that was last started under the key.
+    Pointer(Key),
+    /// The next pointer, before it takes its place; written under the key's lock.
+    NewPointer(Key),
+    /// A request in `staging/`, before it takes its place.
+    Request(Ticket),
+    /// Anything else, as its bytes.
+    Other(#[serde(with = "record::plain")] Vec<u8>),
+}
+
+/// Something with a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A directory.
+    Dir(Dir),
+    /// An entry of a directory.
+    File(Dir, Name),
+}
+
+impl Dir {
+    /// The place of one of its entries.
+    pub fn at(&self, name: Name) -> Place {
+        Place::File(self.clone(), name)
+    }
+}
+
+impl Place {
+    /// An entry of a job's directory.
+    pub fn of_job(id: &JobId, name: Name) -> Place {
+        Place::File(Dir::Job(id.clone()), name)
+    }
+}
+
+impl Name {
+    /// The name as it stands on disk.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Name::Descriptor => b"job.json".to_vec(),
+            Name::Status => b"status.json".to_vec(),
+            Name::NewStatus => b"status.json.new".to_vec(),
+            Name::Events => b"events.jsonl".to_vec(),
+            Name::Lock => b"lock".to_vec(),
+            Name::Tree => b"tree".to_vec(),
+            Name::Control => b"control".to_vec(),
+            Name::Taken => b"control.taken".to_vec(),
+            Name::KeyLock(key) => format!("{}.lock", key.as_str()).into_bytes(),
+            Name::Pointer(key) => format!("{}.json", key.as_str()).into_bytes(),
+            Name::NewPointer(key) => format!("{}.json.new", key.as_str()).into_bytes(),
+            Name::Request(ticket) => ticket.as_str().as_bytes().to_vec(),
+            Name::Other(bytes) => bytes.clone(),
+        }
+    }
+
+    /// The name of an entry of a job's directory, as a listing found it.
+    pub fn in_job(bytes: &[u8]) -> Name {
+        [
+            Name::Descriptor,
+            Name::Status,
+            Name::NewStatus,
+            Name::Events,
+            Name::Lock,
+            Name::Tree,
+            Name::Control,
+            Name::Taken,
+        ]
+        .into_iter()
+        .find(|name| name.to_bytes() == bytes)
+        .unwrap_or_else(|| Name::Other(bytes.to_vec()))
+    }
+
+    /// The name as text, where it is UTF-8.
+    pub fn to_text(&self) -> Option<String> {
+        String::from_utf8(self.to_bytes()).ok()
+    }
+}
