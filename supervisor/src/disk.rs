@@ -1,5 +1,11 @@
 //! The disk of the protocols on a real file system: one system call, or the few that make one atomic effect, per
 //! method. No decision is made here; what a reply means is the protocols' business.
+//!
+//! [`FsDisk`] is what everybody uses: it does each effect here, and writes it down where a [tape](state_machine::tape) is
+//! kept.
+
+mod tape;
+mod taped;
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -18,6 +24,9 @@ use state_machine::id::Key;
 use state_machine::record::{Damaged, Descriptor, History, Line, Status};
 
 use crate::error::DiskError;
+
+pub use tape::record_in;
+pub use taped::FsDisk;
 
 /// No record is longer than this, in bytes: what is, is damaged. Arguments and environment are far below it.
 const RECORD_LIMIT: u64 = 64 << 20;
@@ -48,26 +57,15 @@ impl From<OwnedFd> for LockFile {
     }
 }
 
-/// A store's directory tree. A [`Store`](crate::Store) makes its own; it is public for whoever runs a protocol of
-/// [`state_machine`] by itself, as checkers do.
+/// The files under the root of a store.
 #[derive(Clone, Debug)]
-pub struct FsDisk {
+struct Files {
     root: PathBuf,
 }
 
-impl FsDisk {
-    /// The disk under `root`, which is taken as it is: [`Store::open`](crate::Store::open) looks whether it may be used.
-    pub fn new(root: PathBuf) -> FsDisk {
-        FsDisk { root }
-    }
-
-    /// The root.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
+impl Files {
     /// The path of a directory.
-    pub(crate) fn dir(&self, dir: &Dir) -> PathBuf {
+    fn dir(&self, dir: &Dir) -> PathBuf {
         match dir {
             Dir::Jobs => self.root.join("jobs"),
             Dir::Staging => self.root.join("staging"),
@@ -86,7 +84,7 @@ impl FsDisk {
     }
 
     /// The path of a place.
-    pub(crate) fn path(&self, place: &Place) -> PathBuf {
+    fn path(&self, place: &Place) -> PathBuf {
         match place {
             Place::Dir(dir) => self.dir(dir),
             Place::File(dir, name) => {
@@ -188,7 +186,7 @@ fn encode(content: &Content) -> Vec<u8> {
     }
 }
 
-impl Disk for FsDisk {
+impl Disk for Files {
     type Handle = LockFile;
     type Fault = DiskError;
 

@@ -83,6 +83,7 @@ impl Bench {
         let output = Command::new(program.as_ref())
             .args(arguments)
             .env("OUTLIVE_ROOT", self.dir.path().join("store"))
+            .env("OUTLIVE_TAPE", "")
             .env("NQDIR", self.dir.path())
             .env("TS_SOCKET", self.dir.path().join("tsp"))
             .env("TMPDIR", self.dir.path())

@@ -17,10 +17,14 @@ use crate::census::{Process, census};
 use crate::job::Job;
 use crate::mounts::TmpFs;
 use crate::ran::{Ran, show};
+use crate::tape::Played;
 use crate::until::DEADLINE;
 
 /// The variable that marks everything that a bench runs.
 pub const MARKER: &str = "OUTLIVE_TEST_BENCH";
+
+/// Where tapes are kept, from the root of a store.
+pub const TAPES: &str = "../tape";
 
 /// How long one verb may take. Longer than any deadline inside of it.
 const VERB_LIMIT: Duration = Duration::from_secs(40);
@@ -50,7 +54,10 @@ impl Bench {
             .prefix("outlive-test-")
             .tempdir()
             .expect("there is a directory for temporary files");
-        fs::create_dir(dir.path().join("work")).expect("a new directory is empty");
+        for part in ["work", "tape"] {
+            fs::create_dir(dir.path().join(part)).expect("a new directory is empty");
+        }
+        outlive::disk::record_in(TAPES.into());
         let marker = format!(
             "{}-{}-{}",
             std::process::id(),
@@ -252,6 +259,17 @@ impl Bench {
         census(&self.marker, self.dir())
     }
 
+    /// Replay every tape that was kept so far: what protocols ask for is decided by their arguments and the disk's replies
+    /// alone, so each must ask for the same again.
+    ///
+    /// # Panics
+    ///
+    /// When one asks for something else.
+    #[track_caller]
+    pub fn replay(&self) -> Played {
+        Played::directory(&self.dir().join("tape")).unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
     /// Whether the command line has this verb yet.
     pub fn has_verb(&self, verb: &str) -> bool {
         self.run([verb, "--help"]).code() == 0
@@ -311,6 +329,7 @@ impl Drop for Bench {
             "a test ends with an audit"
         );
         assert!(left.is_empty(), "processes were left: {left:?}");
+        println!("replayed: {}", self.replay());
     }
 }
 

@@ -5,6 +5,9 @@
 //! The reader and the audit share no code with the product: they know the format as documented, and nothing else.
 //! Nothing here waits for a length of time; it waits for a condition, with a deadline.
 //!
+//! The binary under test keeps tapes of what its protocols do, and so does a test that uses the library. Each bench
+//! replays its own when it is dropped.
+//!
 //! `OUTLIVE_TEST_ROUNDS` sets how often what is random is tried, `OUTLIVE_TEST_SEED` the moments that were chosen in an
 //! earlier run. Tests that need root say so where they are skipped.
 
@@ -16,15 +19,17 @@ mod job;
 mod mounts;
 mod ran;
 mod rounds;
+mod tape;
 mod until;
 
 pub use audit::{LEGAL, is_terminal};
-pub use bench::{Background, Bench, Bystander, MARKER};
+pub use bench::{Background, Bench, Bystander, MARKER, TAPES};
 pub use census::{Process, state_of};
 pub use job::Job;
 pub use mounts::{Cover, TmpFs};
 pub use ran::Ran;
 pub use rounds::{Dice, rounds};
+pub use tape::{Played, Refused};
 pub use until::{DEADLINE, until, until_some};
 
 /// A bench for this test, with the binary that this package builds.

@@ -95,6 +95,7 @@ fn a_store_of_another_format_is_refused_and_left() {
     let bench = bench!();
     let job = bench.sh("exit 0");
     assert_eq!(job.wait(), 0);
+    job.expect_states(&["queued", "running", "done"]);
     let good = fs::read(bench.root().join("format")).unwrap();
     for format in ["outlive 2\n", "", "\0\0\0", "something else\n"] {
         fs::write(bench.root().join("format"), format).unwrap();

@@ -85,12 +85,14 @@ impl Data {
         match self {
             Data::History(history) => history.clone(),
             Data::Empty | Data::Directory => History::default(),
-            Data::Descriptor(_) | Data::Status(_) | Data::Request(_) | Data::Pointer(_) => {
-                History {
-                    undecodable: 1,
-                    ..History::default()
-                }
-            }
+            Data::Descriptor(_)
+            | Data::Status(_)
+            | Data::Request(_)
+            | Data::Pointer(_)
+            | Data::Garbage => History {
+                undecodable: 1,
+                ..History::default()
+            },
         }
     }
 

@@ -1,0 +1,136 @@
+//! Calling the protocol that a tape says has begun, with what it was given.
+
+use state_machine::call::Call;
+use state_machine::protocol::claim::{claim, claim_tree, probe, tree_is_free};
+use state_machine::protocol::create::{Durable, acknowledge, create};
+use state_machine::protocol::forget::{forget, make_final, purge};
+use state_machine::protocol::hold::{Holder, note, record, take_over, write_pending};
+use state_machine::protocol::look::{look, look_at};
+use state_machine::protocol::recover::{collect, recover_job};
+use state_machine::protocol::request::{answered, discard, request, take};
+use state_machine::protocol::settle::{Searched, let_go, settle};
+use state_machine::protocol::start::{start, start_numbered};
+
+use super::player::Player;
+
+/// Run a protocol for what it asks of the disk. What comes out of it is not on the tape, and whether it came to its end
+/// is for the player to say.
+pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
+    // Every arm runs to its end or stops; its outcome is dropped by `drop`, as results must not be passed over unseen.
+    match call {
+        Call::Claim { id } => drop(claim(disk, &id)),
+        Call::Probe { place } => drop(probe(disk, &place)),
+        Call::TreeIsFree { id } => drop(tree_is_free(disk, &id)),
+        Call::ClaimTree { id } => drop(claim_tree(disk, &id)),
+        Call::Create {
+            mut descriptor,
+            key,
+            ticket,
+            durable,
+        } => {
+            let key = key.as_ref().map(|(key, count)| (key, *count));
+            drop(create(
+                disk,
+                &mut descriptor,
+                key,
+                &ticket,
+                as_durable(durable),
+            ));
+        }
+        Call::Acknowledge => drop(acknowledge(disk)),
+        Call::Start {
+            mut descriptor,
+            key,
+            ticket,
+            durable,
+        } => drop(start(
+            disk,
+            &mut descriptor,
+            &key,
+            &ticket,
+            as_durable(durable),
+        )),
+        Call::StartNumbered {
+            mut descriptor,
+            key,
+            task,
+            ticket,
+            durable,
+        } => {
+            let durable = as_durable(durable);
+            drop(start_numbered(
+                disk,
+                &mut descriptor,
+                &key,
+                &task,
+                &ticket,
+                durable,
+            ));
+        }
+        Call::Forget { id, ticket } => drop(forget(disk, &id, &ticket)),
+        Call::MakeFinal => drop(make_final(disk)),
+        Call::Purge { ticket } => drop(purge(disk, &ticket)),
+        Call::TakeOver {
+            id,
+            lock,
+            created_at_ms,
+            now_ms,
+        } => drop(take_over(disk, &id, lock, created_at_ms, now_ms)),
+        Call::Record {
+            holder,
+            status,
+            notes,
+            durable,
+        } => drop(record(
+            disk,
+            &mut held(holder),
+            status,
+            &notes,
+            as_durable(durable),
+        )),
+        Call::Note {
+            holder,
+            what,
+            now_ms,
+        } => drop(note(disk, &mut held(holder), what, now_ms)),
+        Call::WritePending { holder } => drop(write_pending(disk, &mut held(holder))),
+        Call::Look { id } => drop(look(disk, &id)),
+        Call::LookAt { descriptor } => drop(look_at(disk, descriptor)),
+        Call::RecoverJob { id, now_ms } => drop(recover_job(disk, &id, now_ms)),
+        Call::Collect { ticket } => drop(collect(disk, &ticket)),
+        Call::Request {
+            id,
+            request: asked,
+            ticket,
+        } => drop(request(disk, &id, asked, &ticket)),
+        Call::Take { id } => drop(take(disk, &id)),
+        Call::Answered { id } => drop(answered(disk, &id)),
+        Call::Discard { id } => drop(discard(disk, &id)),
+        Call::Settle {
+            holder,
+            searched,
+            now_ms,
+        } => {
+            let searched = if searched {
+                Searched::Yes
+            } else {
+                Searched::No
+            };
+            drop(settle(disk, &mut held(holder), searched, now_ms));
+        }
+        Call::LetGo {
+            holder,
+            created_at_ms,
+            now_ms,
+        } => drop(let_go(disk, held(holder), created_at_ms, now_ms)),
+    }
+}
+
+fn as_durable(durable: bool) -> Durable {
+    if durable { Durable::Yes } else { Durable::No }
+}
+
+fn held(holding: state_machine::call::Holding) -> Holder<u32> {
+    let lock = holding.lock;
+    Holder::from_tape(holding, lock)
+}
