@@ -1,6 +1,5 @@
 //! A starter of a task's next unnamed job: it is given a number that no other bears.
 
-use state_machine::id::Name;
 use state_machine::protocol::create::{Durable, acknowledge};
 use state_machine::protocol::hold::newborn;
 use state_machine::protocol::start::{Started, start_numbered};
@@ -11,12 +10,11 @@ use crate::stage::{News, Stage};
 
 /// Make the next numbered job and leave it to whoever admits it.
 pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
-    let name_of = |number: u64| Name::parse(&format!("web_{number}")).ok();
     let started = start_numbered(
         disk,
         &mut descriptor(),
         &key(),
-        &name_of,
+        "web",
         &part.ticket,
         Durable::Yes,
     )?;
