@@ -7,7 +7,7 @@
 use std::fmt;
 
 use state_machine::control::Request;
-use state_machine::disk::{Change, Create, Dir, Mode, Name, Open, Place};
+use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
 use state_machine::id::{JobId, Key};
 use state_machine::record::Line;
 
@@ -36,6 +36,7 @@ pub enum Effect {
     ReadControl(Place),
     ReadPointer(Key),
     Write(Place, Data),
+    Fill(Place, Data),
     Append(Dir, Vec<Line>, bool),
     Sync(Place),
     Rename(Place, Place),
@@ -97,6 +98,8 @@ pub enum Reply {
     Holds(Option<Shared<Data>>),
     /// Of every change of names or contents.
     Changed(Change),
+    /// Of a fill.
+    Filled(Fill),
     /// Of a list.
     Listed(Option<Vec<Name>>),
     /// Of what has only one outcome.
@@ -197,6 +200,8 @@ pub fn path(place: &Place) -> String {
         Dir::Job(id) => format!("jobs/{id}"),
         Dir::Staged(ticket) => format!("staging/{}", ticket.as_str()),
         Dir::Trashed(ticket) => format!("trash/{}", ticket.as_str()),
+        Dir::Spares => "spares".to_owned(),
+        Dir::Spare(number) => format!("spares/{number}"),
     };
     match place {
         Place::Dir(at) => dir(at),
@@ -224,6 +229,7 @@ impl fmt::Display for Effect {
             Effect::ReadControl(place) => write!(f, "read {}", path(place)),
             Effect::ReadPointer(key) => write!(f, "read keys/{}.json", key.as_str()),
             Effect::Write(place, data) => write!(f, "write {} = {data}", path(place)),
+            Effect::Fill(place, data) => write!(f, "fill {} = {data}", path(place)),
             Effect::Append(at, lines, _) => {
                 write!(f, "append {}/events.jsonl +{}", dir(at), lines.len())
             }
@@ -255,14 +261,19 @@ impl fmt::Display for Reply {
             Reply::Opened(Open::Opened(handle)) | Reply::Created(Create::Created(handle)) => {
                 write!(f, "{handle}")
             }
-            Reply::Opened(Open::Absent) | Reply::Created(Create::Absent) => f.write_str("absent"),
+            Reply::Opened(Open::Absent)
+            | Reply::Created(Create::Absent)
+            | Reply::Filled(Fill::Absent) => f.write_str("absent"),
+            Reply::Filled(Fill::NoRoom) => f.write_str("no room"),
             Reply::Opened(Open::Denied) => f.write_str("denied"),
             Reply::Created(Create::Exists) => f.write_str("exists"),
             Reply::Is(true) => f.write_str("yes"),
             Reply::Is(false) => f.write_str("no"),
             Reply::Holds(None) | Reply::Listed(None) => f.write_str("absent"),
             Reply::Holds(Some(data)) => write!(f, "{}", **data),
-            Reply::Changed(Change::Done) | Reply::Done => f.write_str("done"),
+            Reply::Changed(Change::Done) | Reply::Filled(Fill::Done) | Reply::Done => {
+                f.write_str("done")
+            }
             Reply::Changed(Change::Absent) => f.write_str("absent"),
             Reply::Changed(Change::Exists) => f.write_str("exists"),
             Reply::Changed(Change::NotEmpty) => f.write_str("not empty"),

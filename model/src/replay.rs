@@ -10,7 +10,7 @@ use std::panic::Location;
 
 use state_machine::control::{Control, Request};
 use state_machine::disk::{
-    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+    Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::{JobId, Key};
 use state_machine::record::{Descriptor, History, Line, Status};
@@ -209,6 +209,11 @@ impl<H: Host> Disk for Asking<H> {
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, H::Fault> {
         self.changed(|| Effect::Write(place.clone(), Data::from(content)))
+    }
+
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, H::Fault> {
+        let effect = || Effect::Fill(place.clone(), Data::from(content));
+        expect!(self.0.answer(effect)?, Reply::Filled(fill) => fill)
     }
 
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, H::Fault> {

@@ -67,6 +67,17 @@ pub enum Change {
     NotDirectory,
 }
 
+/// What filling a file came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fill {
+    /// It is done.
+    Done,
+    /// The file is shorter than what was to go into it, and stays as it is.
+    NoRoom,
+    /// There is no plain file.
+    Absent,
+}
+
 /// What reading a record came to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +124,8 @@ pub enum Content {
     Request(Request),
     /// A pointer.
     Pointer(Pointer),
+    /// Room for a descriptor: blanks, which a record may end in.
+    Blank,
 }
 
 /// A file system, one atomic effect per method.
@@ -181,11 +194,16 @@ pub trait Disk {
     #[track_caller]
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, Self::Fault>;
 
+    /// Write over the beginning of a file that nobody else reads or writes yet, and leave blanks in the rest of it: its
+    /// length stays, so that no more than its content is to be synced.
+    #[track_caller]
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, Self::Fault>;
+
     /// Append lines to the history in one write. `mend` gives a torn last line its newline first.
     #[track_caller]
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, Self::Fault>;
 
-    /// Make a file's content, or a directory's names, survive a loss of power (F28, F29).
+    /// Make a file's content, or a directory's names, survive a loss of power (F28, F29). Not its times, which nobody reads.
     #[track_caller]
     fn sync(&mut self, place: &Place) -> Result<Change, Self::Fault>;
 

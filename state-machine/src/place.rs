@@ -18,12 +18,16 @@ pub enum Dir {
     Trash,
     /// The keys under which one start at a time is under way.
     Keys,
+    /// Directories that are laid in for jobs to come.
+    Spares,
     /// One job.
     Job(JobId),
     /// One job on its way in.
     Staged(Ticket),
     /// One job on its way out.
     Trashed(Ticket),
+    /// One directory that is laid in, by its number.
+    Spare(u8),
 }
 
 /// An entry of a directory.
@@ -46,6 +50,8 @@ pub enum Name {
     Control,
     /// `control.taken`: the request that the holder is honouring, kept until its effect is recorded (R6).
     Taken,
+    /// `log`: the output of a job whose streams are not split. No protocol reads or writes it.
+    Log,
     /// `<key>.lock` in `keys/`.
     KeyLock(Key),
     /// `<key>.json` in `keys/`: the job that was last started under the key.
@@ -94,6 +100,7 @@ impl Name {
             Name::Tree => b"tree".to_vec(),
             Name::Control => b"control".to_vec(),
             Name::Taken => b"control.taken".to_vec(),
+            Name::Log => b"log".to_vec(),
             Name::KeyLock(key) => format!("{}.lock", key.as_str()).into_bytes(),
             Name::Pointer(key) => format!("{}.json", key.as_str()).into_bytes(),
             Name::NewPointer(key) => format!("{}.json.new", key.as_str()).into_bytes(),
@@ -113,6 +120,7 @@ impl Name {
             Name::Tree,
             Name::Control,
             Name::Taken,
+            Name::Log,
         ]
         .into_iter()
         .find(|name| name.to_bytes() == bytes)

@@ -7,7 +7,9 @@ mod any;
 use proptest::prelude::*;
 use state_machine::disk::Pointer;
 use state_machine::id::JobId;
-use state_machine::record::{Descriptor, Environment, History, Line, Slot, Status, What};
+use state_machine::record::{
+    Descriptor, Environment, History, Line, Slot, Status, What, blank, padded,
+};
 
 /// Objects that are no records: the map of an environment, whose every field is a variable, and those whose one
 /// field says which kind of thing it is. A field more in them is not something to pass over.
@@ -218,4 +220,21 @@ proptest! {
         );
         prop_assert_eq!(Descriptor::decode(json.as_bytes()).is_ok(), good);
     }
+}
+
+#[test]
+fn room_at_the_end_of_a_record_is_passed_over_and_is_none_alone() {
+    let pointer = Pointer {
+        job: JobId::parse("1-x").expect("it is an id"),
+        count: 3,
+    };
+    let bytes = pointer.encode();
+    for length in [0, bytes.len(), bytes.len() + 1, 100, 8192, 20_000] {
+        let padded = padded(bytes.clone(), length);
+        assert_eq!(padded.len(), length.max(bytes.len()));
+        assert!(padded.ends_with(b"\n"));
+        assert_eq!(Pointer::decode(&padded), Ok(pointer.clone()), "{length}");
+    }
+    assert!(Descriptor::decode(&blank()).is_err());
+    assert!(blank().trim_ascii().is_empty());
 }

@@ -18,10 +18,10 @@ use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode as FileMode,
 use rustix::io::Errno;
 use state_machine::control::Control;
 use state_machine::disk::{
-    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+    Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::Key;
-use state_machine::record::{Damaged, Descriptor, History, Line, Status};
+use state_machine::record::{self, Damaged, Descriptor, History, Line, Status};
 
 use crate::error::DiskError;
 
@@ -71,9 +71,11 @@ impl Files {
             Dir::Staging => self.root.join("staging"),
             Dir::Trash => self.root.join("trash"),
             Dir::Keys => self.root.join("keys"),
+            Dir::Spares => self.root.join("spares"),
             Dir::Job(id) => self.joined("jobs", id.as_str()),
             Dir::Staged(ticket) => self.joined("staging", ticket.as_str()),
             Dir::Trashed(ticket) => self.joined("trash", ticket.as_str()),
+            Dir::Spare(number) => self.joined("spares", &number.to_string()),
         }
     }
 
@@ -112,8 +114,11 @@ impl Files {
     }
 }
 
+/// The mode of every file: only its owner reads and writes it.
+const PRIVATE: u32 = 0o600;
+
 fn open_at(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let private = FileMode::RUSR | FileMode::WUSR;
+    let private = FileMode::from_raw_mode(PRIVATE);
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = retry(|| fs::openat(CWD, path, flags, private))?;
     if flags.contains(OFlags::CREATE) {
@@ -183,6 +188,7 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Status(status) => status.encode(),
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
+        Content::Blank => record::blank(),
     }
 }
 
@@ -300,6 +306,35 @@ impl Disk for Files {
         }
     }
 
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, DiskError> {
+        let path = self.path(place);
+        let failed = |error| DiskError::new("fill", &path, error);
+        let fd = match open_at(&path, OFlags::WRONLY | OFlags::NONBLOCK) {
+            Ok(fd) => fd,
+            // A link, a directory, or a FIFO without a reader.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => {
+                return Ok(Fill::Absent);
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let stat = fs::fstat(&fd).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(Fill::Absent);
+        }
+        let bytes = encode(content);
+        let room = stat.st_size as u64;
+        if bytes.len() as u64 > room || room > RECORD_LIMIT {
+            return Ok(Fill::NoRoom);
+        }
+        if stat.st_mode & 0o7777 != PRIVATE {
+            fs::fchmod(&fd, FileMode::from_raw_mode(PRIVATE)).map_err(failed)?;
+        }
+        File::from(fd)
+            .write_all(&record::padded(bytes, room as usize))
+            .map_err(|error| DiskError::new("fill", &path, error))?;
+        Ok(Fill::Done)
+    }
+
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, DiskError> {
         let path = self.path(&dir.at(Name::Events));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND;
@@ -325,7 +360,13 @@ impl Disk for Files {
 
     fn sync(&mut self, place: &Place) -> Result<Change, DiskError> {
         let path = self.path(place);
-        let synced = open_at(&path, OFlags::RDONLY).and_then(|fd| retry(|| fs::fsync(&fd)));
+        let synced = open_at(&path, OFlags::RDONLY).and_then(|fd| {
+            retry(|| match place {
+                Place::Dir(_) => fs::fsync(&fd),
+                // Its times are nobody's business; where there is a journal they would be a commit of their own.
+                Place::File(..) => fs::fdatasync(&fd),
+            })
+        });
         match synced {
             // Some file systems have nothing to sync for a directory and say so.
             Err(Errno::INVAL) if matches!(place, Place::Dir(_)) => Ok(Change::Done),

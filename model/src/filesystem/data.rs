@@ -26,6 +26,8 @@ pub enum Data {
     Garbage,
     /// What a directory is to who reads it as a file. No file holds it.
     Directory,
+    /// Room for a descriptor.
+    Blank,
 }
 
 impl From<&Content> for Data {
@@ -35,6 +37,7 @@ impl From<&Content> for Data {
             Content::Status(status) => Data::Status(status.clone()),
             Content::Request(request) => Data::Request(*request),
             Content::Pointer(pointer) => Data::Pointer(pointer.clone()),
+            Content::Blank => Data::Blank,
         }
     }
 }
@@ -112,6 +115,7 @@ impl fmt::Display for Data {
             Data::Empty => f.write_str("empty"),
             Data::Garbage => f.write_str("garbage"),
             Data::Directory => f.write_str("a directory"),
+            Data::Blank => f.write_str("blank"),
             Data::Descriptor(descriptor) => write!(f, "job {}", descriptor.id),
             Data::Status(status) => write!(f, "{}", status.state),
             Data::Request(request) => write!(f, "{request}"),

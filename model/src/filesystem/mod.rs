@@ -14,7 +14,7 @@ mod view;
 
 use std::sync::Arc;
 
-use state_machine::disk::{Change, Create, Dir, Mode, Name, Open, Place};
+use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
 use state_machine::record::{History, Line};
 
 pub use data::Data;
@@ -93,6 +93,7 @@ impl Filesystem {
             Effect::ReadControl(place) => self.read(place),
             Effect::ReadPointer(key) => self.read(&Dir::Keys.at(Name::Pointer(key.clone()))),
             Effect::Write(place, data) => Reply::Changed(self.write(place, data.clone())),
+            Effect::Fill(place, data) => Reply::Filled(self.fill(place, data.clone())),
             Effect::Append(dir, lines, mend) => {
                 Reply::Changed(self.append(&dir.at(Name::Events), lines, *mend))
             }
@@ -133,6 +134,9 @@ impl Filesystem {
             Effect::Write(place, _) => {
                 self.write(place, Data::Empty);
             }
+            Effect::Fill(place, _) => {
+                self.fill(place, Data::Empty);
+            }
             Effect::Append(dir, lines, mend) => {
                 let place = dir.at(Name::Events);
                 let whole = lines.len().saturating_sub(1);
@@ -149,6 +153,7 @@ impl Filesystem {
     pub fn has_halves(&self, effect: &Effect) -> bool {
         match effect {
             Effect::Write(place, _) => self.slot(place).is_ok(),
+            Effect::Fill(place, _) => self.data(place).is_some(),
             Effect::Append(dir, ..) => self.slot(&dir.at(Name::Events)).is_ok(),
             _ => false,
         }
@@ -257,6 +262,17 @@ impl Filesystem {
         };
         self.note_content(ino);
         Change::Done
+    }
+
+    /// There is always room: what is laid in is long enough for the one command of the model.
+    fn fill(&mut self, place: &Place, data: Data) -> Fill {
+        match self.data(place) {
+            None => Fill::Absent,
+            Some(_) => {
+                self.write(place, data);
+                Fill::Done
+            }
+        }
     }
 
     fn append(&mut self, place: &Place, lines: &[Line], mend: bool) -> Change {

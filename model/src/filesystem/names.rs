@@ -1,4 +1,4 @@
-//! Directories and the names in them. A directory is found by walking from one of the four that always stand,
+//! Directories and the names in them. A directory is found by walking from one of the five that always stand,
 //! so what is in a renamed directory moves along with it.
 
 use std::sync::Arc;
@@ -13,9 +13,13 @@ const JOBS: Ino = 0;
 const STAGING: Ino = 1;
 const TRASH: Ino = 2;
 const KEYS: Ino = 3;
+const SPARES: Ino = 4;
 
 /// How many directories always stand.
-pub(super) const STANDING: usize = 4;
+pub(super) const STANDING: usize = 5;
+
+/// The names of spares. There are never more than a few.
+const NUMBERS: [&str; 4] = ["0", "1", "2", "3"];
 
 /// One component of a path. Requests and staged directories share the names of `staging/`, so what is made
 /// from a ticket or an id is compared as text.
@@ -76,9 +80,11 @@ impl Filesystem {
             Dir::Staging => Some(STAGING),
             Dir::Trash => Some(TRASH),
             Dir::Keys => Some(KEYS),
+            Dir::Spares => Some(SPARES),
             Dir::Job(id) => self.entry(JOBS, Word::Text(id.as_str())),
             Dir::Staged(ticket) => self.entry(STAGING, Word::Text(ticket.as_str())),
             Dir::Trashed(ticket) => self.entry(TRASH, Word::Text(ticket.as_str())),
+            Dir::Spare(number) => self.entry(SPARES, Word::Text(NUMBERS[usize::from(*number)])),
         }
     }
 
@@ -105,7 +111,8 @@ impl Filesystem {
             Place::Dir(Dir::Job(id)) => (JOBS, Word::Text(id.as_str())),
             Place::Dir(Dir::Staged(ticket)) => (STAGING, Word::Text(ticket.as_str())),
             Place::Dir(Dir::Trashed(ticket)) => (TRASH, Word::Text(ticket.as_str())),
-            Place::Dir(Dir::Jobs | Dir::Staging | Dir::Trash | Dir::Keys) => {
+            Place::Dir(Dir::Spare(number)) => (SPARES, Word::Text(NUMBERS[usize::from(*number)])),
+            Place::Dir(Dir::Jobs | Dir::Staging | Dir::Trash | Dir::Keys | Dir::Spares) => {
                 return Err(Change::Absent);
             }
             Place::File(dir, Name::Request(ticket)) => (inside(dir)?, Word::Text(ticket.as_str())),

@@ -36,6 +36,34 @@ impl Damaged {
     }
 }
 
+/// How much room for a descriptor is laid in ([`blank`]), in bytes: what a command with a usual environment takes. A
+/// longer one does without.
+const ROOM: usize = 8 << 10;
+
+/// Room for a record: what stands where one is to be filled in.
+pub fn blank() -> Vec<u8> {
+    padded(Vec::new(), ROOM)
+}
+
+/// The bytes of a record, with blanks up to `length` bytes if that is more.
+pub fn padded(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
+    if bytes.len() < length {
+        bytes.resize(length - 1, b' ');
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// Without most of the blanks at its end. A parser would walk over thousands of them one by one, in every job of a
+/// listing.
+fn without_room(bytes: &[u8]) -> &[u8] {
+    let mut kept = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    while let Some(shorter) = kept.strip_suffix(&[b' '; 64]) {
+        kept = shorter;
+    }
+    kept
+}
+
 /// Write a record as the bytes of its file: one line of JSON.
 pub(crate) fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
     // These types hold strings, numbers and maps with string keys, which always have a JSON form.
@@ -50,5 +78,5 @@ pub(crate) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, 
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         return Err(Damaged("it is an array, not an object".into()));
     }
-    serde_json::from_slice(bytes).map_err(|error| Damaged::from_json(bytes, &error))
+    serde_json::from_slice(without_room(bytes)).map_err(|error| Damaged::from_json(bytes, &error))
 }

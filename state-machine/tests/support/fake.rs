@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use state_machine::control::Control;
 use state_machine::disk::{
-    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+    Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::Key;
-use state_machine::record::{Damaged, Descriptor, History, Line, Status};
+use state_machine::record::{self, Damaged, Descriptor, History, Line, Status};
 
 /// The fault that was asked for has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ fn dir_path(dir: &Dir) -> Vec<u8> {
         Dir::Job(id) => format!("jobs/{id}").into_bytes(),
         Dir::Staged(ticket) => format!("staging/{}", ticket.as_str()).into_bytes(),
         Dir::Trashed(ticket) => format!("trash/{}", ticket.as_str()).into_bytes(),
+        Dir::Spares => b"spares".to_vec(),
+        Dir::Spare(number) => format!("spares/{number}").into_bytes(),
     }
 }
 
@@ -284,6 +286,16 @@ impl Fake {
     }
 }
 
+fn encode(content: &Content) -> Vec<u8> {
+    match content {
+        Content::Descriptor(descriptor) => descriptor.encode(),
+        Content::Status(status) => status.encode(),
+        Content::Request(request) => Control::encode(*request),
+        Content::Pointer(pointer) => pointer.encode(),
+        Content::Blank => record::blank(),
+    }
+}
+
 impl Disk for Fake {
     type Handle = Handle;
     type Fault = Fault;
@@ -371,13 +383,27 @@ impl Disk for Fake {
     }
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, Fault> {
-        let bytes = match content {
-            Content::Descriptor(descriptor) => descriptor.encode(),
-            Content::Status(status) => status.encode(),
-            Content::Request(request) => Control::encode(*request),
-            Content::Pointer(pointer) => pointer.encode(),
-        };
+        let bytes = encode(content);
         self.writing(&bytes, |disk, bytes| disk.image.replace(place, bytes))
+    }
+
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, Fault> {
+        let bytes = encode(content);
+        self.writing(&bytes, |disk, half| {
+            let Some(old) = disk.image.bytes(place).map(<[u8]>::to_vec) else {
+                return Fill::Absent;
+            };
+            if bytes.len() > old.len() {
+                return Fill::NoRoom;
+            }
+            let new = if half.len() < bytes.len() {
+                [half, &old[half.len()..]].concat()
+            } else {
+                record::padded(bytes.clone(), old.len())
+            };
+            disk.image.replace(place, &new);
+            Fill::Done
+        })
     }
 
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, Fault> {
