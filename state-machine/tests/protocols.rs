@@ -270,6 +270,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => nth().prop_map(Step::Forget),
         2 => Just(Step::Start),
         1 => Just(Step::Numbered),
+        3 => Just(Step::LayIn),
         1 => Just(Step::Recover),
     ];
     proptest::collection::vec(step, 1..7)

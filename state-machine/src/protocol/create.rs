@@ -2,8 +2,9 @@
 //! (R8, F21).
 
 use crate::call::Call;
-use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Place, Pointer};
+use crate::disk::{Change, Content, Create, Dir, Disk, Fill, Mode, Name, Place, Pointer};
 use crate::id::{JobId, Key, Ticket, slug};
+use crate::protocol::spare::take;
 use crate::record::Descriptor;
 
 /// How many tickets are tried: a collector can take an unlocked directory away from its maker.
@@ -32,6 +33,14 @@ pub enum Made<H> {
     Crowded,
 }
 
+/// A directory in `staging/` that is ours, with its lock.
+struct Staged<H> {
+    dir: Dir,
+    lock: H,
+    /// It was laid in: its entries are durable, and its descriptor is to be filled in.
+    spare: bool,
+}
+
 /// Make a job from `descriptor`, whose id is chosen here from its time of creation and its display name.
 ///
 /// The lock is the first file of the staged directory and is taken before anything else is written, so that a
@@ -50,32 +59,66 @@ pub fn create<D: Disk>(
         ticket: ticket.clone(),
         durable: durable == Durable::Yes,
     });
-    let Some((staged, lock)) = stage(disk, ticket)? else {
-        return Ok(Made::Crowded);
-    };
+    let mut staged = begin(disk, descriptor, ticket)?;
     let slug = slug(&descriptor.display_name);
     for nth in 1..=JobId::COLLISIONS {
         descriptor.id = JobId::new(descriptor.created_at_ms, &slug, nth);
-        let place = staged.at(Name::Descriptor);
-        disk.write(&place, &Content::Descriptor(Box::new(descriptor.clone())))?;
+        let Some(ours) = staged.take() else {
+            return Ok(Made::Crowded);
+        };
+        let Some(ours) = describe(disk, ours, descriptor, ticket)? else {
+            return Ok(Made::Crowded);
+        };
+        let place = Place::Dir(ours.dir.clone());
         if durable == Durable::Yes {
-            disk.sync(&place)?;
-            disk.sync(&Place::Dir(staged.clone()))?;
+            disk.sync(&ours.dir.at(Name::Descriptor))?;
+            if !ours.spare {
+                disk.sync(&place)?;
+            }
         }
         if let Some((key, count)) = key {
             point(disk, key, &descriptor.id, count, durable)?;
         }
         let visible = Place::Dir(Dir::Job(descriptor.id.clone()));
-        if disk.rename_new(&Place::Dir(staged.clone()), &visible)? == Change::Done {
-            let id = descriptor.id.clone();
-            return Ok(Made::Job { id, lock });
+        if disk.rename_new(&place, &visible)? == Change::Done {
+            return Ok(Made::Job {
+                id: descriptor.id.clone(),
+                lock: ours.lock,
+            });
+        }
+        staged = Some(ours);
+    }
+    if let Some(ours) = staged {
+        discard(disk, &ours.dir)?;
+        disk.close(ours.lock)?;
+    }
+    Ok(Made::Crowded)
+}
+
+/// Write the descriptor. A spare whose descriptor is no plain file is left to the collector: a hand was in it.
+fn describe<D: Disk>(
+    disk: &mut D,
+    staged: Staged<D::Handle>,
+    descriptor: &Descriptor,
+    ticket: &Ticket,
+) -> Result<Option<Staged<D::Handle>>, D::Fault> {
+    let content = Content::Descriptor(Box::new(descriptor.clone()));
+    let mut staged = staged;
+    if staged.spare {
+        match disk.fill(&staged.dir.at(Name::Descriptor), &content)? {
+            Fill::Done => return Ok(Some(staged)),
+            Fill::NoRoom => {}
+            Fill::Absent => {
+                disk.close(staged.lock)?;
+                match fresh(disk, ticket)? {
+                    Some(fresh) => staged = fresh,
+                    None => return Ok(None),
+                }
+            }
         }
     }
-    disk.unlink(&staged.at(Name::Descriptor))?;
-    disk.unlink(&staged.at(Name::Lock))?;
-    disk.rmdir(&staged)?;
-    disk.close(lock)?;
-    Ok(Made::Crowded)
+    disk.write(&staged.dir.at(Name::Descriptor), &content)?;
+    Ok(Some(staged))
 }
 
 /// Make every creation so far survive a loss of power, so that it can be acknowledged (R19). One call serves
@@ -86,9 +129,38 @@ pub fn acknowledge<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
     Ok(())
 }
 
+/// A directory for the job, laid in or new. A job whose output is split has no use for the files of a spare.
+fn begin<D: Disk>(
+    disk: &mut D,
+    descriptor: &Descriptor,
+    ticket: &Ticket,
+) -> Result<Option<Staged<D::Handle>>, D::Fault> {
+    if !descriptor.output.split
+        && let Some((dir, lock)) = take(disk, ticket)?
+    {
+        return Ok(Some(Staged {
+            dir,
+            lock,
+            spare: true,
+        }));
+    }
+    fresh(disk, ticket)
+}
+
+fn fresh<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Option<Staged<D::Handle>>, D::Fault> {
+    Ok(stage(disk, ticket)?.map(|(dir, lock)| Staged {
+        dir,
+        lock,
+        spare: false,
+    }))
+}
+
 /// A staged directory of our own with a lock in it that we hold. A collector may take it away until we do: then
 /// it is tried again under the next ticket.
-fn stage<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Option<(Dir, D::Handle)>, D::Fault> {
+pub(super) fn stage<D: Disk>(
+    disk: &mut D,
+    ticket: &Ticket,
+) -> Result<Option<(Dir, D::Handle)>, D::Fault> {
     for nth in 0..TICKETS {
         let staged = Dir::Staged(ticket.nth(nth));
         if disk.mkdir(&staged)? != Change::Done {
@@ -104,6 +176,15 @@ fn stage<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Option<(Dir, D::Handl
         disk.close(lock)?;
     }
     Ok(None)
+}
+
+/// Delete what was staged and is not needed after all. A collector may be doing the same.
+pub(super) fn discard<D: Disk>(disk: &mut D, staged: &Dir) -> Result<(), D::Fault> {
+    for name in disk.list(staged)?.unwrap_or_default() {
+        disk.unlink(&staged.at(name))?;
+    }
+    disk.rmdir(staged)?;
+    Ok(())
 }
 
 /// Let the key name the job, before the job can be seen (R12): a start that finds the key free later can then

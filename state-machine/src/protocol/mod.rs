@@ -15,4 +15,5 @@ pub mod look;
 pub mod recover;
 pub mod request;
 pub mod settle;
+pub mod spare;
 pub mod start;

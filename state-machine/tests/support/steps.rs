@@ -12,6 +12,7 @@ use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over
 use state_machine::protocol::recover::{Recovered, collect, recover_job};
 use state_machine::protocol::request::request;
 use state_machine::protocol::settle::{LetGo, Searched, let_go, settle};
+use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start, start_numbered};
 use state_machine::record::{Command, Descriptor, Environment, Kind, Output, PauseMode, What};
 use state_machine::retry::Retry;
@@ -50,6 +51,8 @@ pub(crate) enum Step {
     Start,
     /// Queue the next job of a task.
     Numbered,
+    /// Lay in a directory for a job to come.
+    LayIn,
     /// Put the store in order.
     Recover,
 }
@@ -188,6 +191,9 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
                 }
                 other => panic!("{other:?}"),
             }
+        }
+        Step::LayIn => {
+            lay_in(disk, ticket)?;
         }
         Step::Recover => recover(disk, now_ms, ticket)?,
     }

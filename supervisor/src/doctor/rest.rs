@@ -7,13 +7,14 @@ use std::time::Duration;
 use state_machine::disk::{Dir, Disk, Name, Place, Read};
 use state_machine::id::{Key, Ticket};
 use state_machine::protocol::claim::{Held, probe};
+use state_machine::protocol::spare::SPARES;
 
 use super::{Finding, Mend, modes};
 use crate::error::{DiskError, Result};
 use crate::store::Store;
 
 /// What may stand in the root of a store.
-const ROOT: [&str; 12] = [
+const ROOT: [&str; 13] = [
     "format",
     "supervisor.lock",
     "supervisor.sock",
@@ -22,6 +23,7 @@ const ROOT: [&str; 12] = [
     "keys",
     "pools",
     "sessions",
+    "spares",
     "artifacts",
     "staging",
     "trash",
@@ -64,6 +66,31 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
         ));
     }
     findings.extend(keys(store)?);
+    findings.extend(spares(store)?);
+    Ok(findings)
+}
+
+/// The directories that are laid in. One that is not as it should be costs the next start a little time and is not used.
+fn spares(store: &Store) -> Result<Vec<Finding>> {
+    let dir = store.root().join("spares");
+    let mut findings = Vec::new();
+    for name in names(&dir)? {
+        let (path, shown) = (dir.join(&name), format!("spares/{}", name.display()));
+        let number: Option<u8> = name.to_str().and_then(|word| word.parse().ok());
+        let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if !is_dir || number.is_none_or(|number| number >= SPARES) {
+            findings.push(Finding::note(
+                format!("{shown} is nothing of ours"),
+                "move it away if it is of use",
+            ));
+            continue;
+        }
+        let in_it = modes::of_job(&path).into_iter();
+        findings.extend(in_it.map(|finding| Finding {
+            what: format!("{shown}: {}", finding.what),
+            ..finding
+        }));
+    }
     Ok(findings)
 }
 

@@ -184,3 +184,22 @@ fn a_process_without_anybody_responsible_is_a_problem() {
         "{found:?}"
     );
 }
+
+#[test]
+fn what_is_laid_in_is_known_and_what_is_put_there_is_not() {
+    let room = Room::new();
+    room.store.lay_in().unwrap();
+    assert_eq!(room.findings(), []);
+    let spares = room.store.root().join("spares");
+    std::fs::create_dir(spares.join("notes")).unwrap();
+    room.says(Severity::Note, "spares/notes is nothing of ours");
+    std::fs::remove_dir(spares.join("notes")).unwrap();
+    std::fs::write(spares.join("0/notes"), "").unwrap();
+    room.says(Severity::Note, "spares/0: notes is no file of a job");
+    std::fs::remove_file(spares.join("0/notes")).unwrap();
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(spares.join("0/job.json"), open).unwrap();
+    room.says(Severity::Problem, "spares/0: job.json has mode 0644");
+    room.fix();
+    assert_eq!(room.findings(), []);
+}

@@ -21,6 +21,7 @@ use state_machine::id::{JobId, Key, Ticket};
 use state_machine::protocol::create::{Durable, acknowledge};
 use state_machine::protocol::hold::{Holder, newborn};
 use state_machine::protocol::look::{Look, View, look};
+use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start, start_numbered};
 use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
@@ -222,6 +223,17 @@ impl Store {
     /// Make every job that was begun survive a loss of power (R19).
     pub(crate) fn acknowledge(&self) -> Result<()> {
         Ok(acknowledge(&mut self.disk())?)
+    }
+
+    /// Lay in a directory for a job to come, if there are not enough of them.
+    pub(crate) fn lay_in(&self) -> Result<()> {
+        let laid = lay_in(&mut self.disk(), &ticket());
+        if laid.is_err() {
+            // As after a creation: what is half made takes space.
+            let _ = self.collect();
+        }
+        laid?;
+        Ok(())
     }
 
     /// The directory that holds every job.

@@ -86,12 +86,20 @@ impl<'a> Course<'a> {
             descriptor,
             ..
         } = self;
+        let is_clean = book.is_clean();
         // A request that came while we were leaving is answered now, by us or by its sender (R6).
         let left = job.let_go(Held {
             holder: book.into_holder(),
             descriptor,
         });
-        i32::from(went.is_err() || left.is_err())
+        if went.is_err() || left.is_err() {
+            return 1;
+        }
+        if is_clean {
+            // Nobody waits for us any more, so there is time for what the next start would have to do. It can do without.
+            let _ = job.store().lay_in();
+        }
+        0
     }
 
     fn attempts(&mut self, report: &mut Report) -> std::io::Result<()> {
