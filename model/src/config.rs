@@ -6,13 +6,13 @@ use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::{Edit, Older};
 use crate::role::Role::{
-    self, Client, Collector, Creator, Hand, Numbered, Reader, Recoverer, Starter, Sweeper, Worker,
+    self, Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper, Worker,
     Wrong,
 };
 use crate::role::{Part, first_job};
 use crate::rule::power::Survivors;
 use crate::rule::{Rule, Sight};
-use crate::scene::Scene::{self, Abandoned, Empty, Ended, Orphaned, Paused, Queued};
+use crate::scene::Scene::{self, Abandoned, Empty, Ended, Laid, Orphaned, Paused, Queued};
 use crate::world::{Heal, Patience, Power, World};
 
 /// A world of these roles with nothing special about it.
@@ -170,6 +170,11 @@ fn ordinary() -> Vec<World> {
         .seeing(&[Sight::Swept]),
         world("create-collect", Empty, &[Creator, Collector], 1),
         world("two-creators", Empty, &[Creator, Creator, Collector], 0).seeing(&[Sight::TwoJobs]),
+        world("two-takers", Laid, &[Creator, Creator], 1).seeing(&[Sight::TwoJobs]),
+        world("spare-collect", Laid, &[Creator, Collector], 1).seeing(&[Sight::Made]),
+        world("lay-in", Empty, &[Layer, Creator, Collector], 0)
+            .seeing(&[Sight::LaidIn, Sight::Made]),
+        world("layers", Laid, &[Layer, Layer], 1).seeing(&[Sight::LaidIn]),
         world("starters", Empty, &[Starter, Starter], 1).seeing(&[Sight::Joined, Sight::Done]),
         world(
             "two-workers-client",

@@ -12,6 +12,8 @@ use crate::role::{Part, Role, first_job, key};
 pub enum Scene {
     /// Nothing.
     Empty,
+    /// No job, and a directory for one to come.
+    Laid,
     /// A job that waits.
     Queued,
     /// A job that was paused before anyone ran it.
@@ -55,6 +57,7 @@ impl Scene {
         };
         match self {
             Scene::Empty => {}
+            Scene::Laid => act(Role::Layer, Trees::End, 100),
             Scene::GarbagePointer => act(Role::Starter, Trees::End, 100),
             // It dies before its directory can be seen.
             Scene::Litter => act(Role::Creator, Trees::End, 5),
@@ -62,6 +65,7 @@ impl Scene {
         }
         match self {
             Scene::Empty
+            | Scene::Laid
             | Scene::Queued
             | Scene::Litter
             | Scene::GarbagePointer

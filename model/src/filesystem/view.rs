@@ -6,6 +6,7 @@ use state_machine::control::Control;
 use state_machine::disk::{Dir, Name, Place};
 use state_machine::id::{JobId, Ticket};
 use state_machine::liveness;
+use state_machine::protocol::spare::SPARES;
 use state_machine::record::{Descriptor, History, Status};
 
 use super::{Data, Filesystem, Inode};
@@ -77,6 +78,18 @@ impl Filesystem {
             Data::Descriptor(descriptor) => Some(descriptor),
             _ => None,
         }
+    }
+
+    /// The numbers of the spares that are not as they are laid in: with a blank descriptor, and a lock that nobody has.
+    pub fn touched_spares(&self) -> Vec<u8> {
+        let touched = |number: &u8| {
+            let spare = Dir::Spare(*number);
+            let descriptor = self.data(&spare.at(Name::Descriptor)).map(|data| &**data);
+            self.has(&Place::Dir(spare.clone()))
+                && (descriptor != Some(&Data::Blank)
+                    || self.lockers(&spare.at(Name::Lock)).next().is_some())
+        };
+        (0..SPARES).filter(touched).collect()
     }
 
     /// The job's status, where there is one that can be read.

@@ -7,6 +7,7 @@ mod client;
 mod collector;
 mod creator;
 mod hand;
+mod layer;
 mod numbered;
 mod reader;
 mod recoverer;
@@ -45,6 +46,8 @@ pub enum Role {
     Numbered,
     /// Clears `staging/` and `trash/`.
     Collector,
+    /// Lays in a directory for a job to come.
+    Layer,
     /// Does one of these in a way that is known to be wrong.
     Wrong(Older),
 }
@@ -99,6 +102,8 @@ pub enum Outcome {
     Quiet,
     /// A job was made.
     Made,
+    /// A directory was laid in.
+    LaidIn,
     /// The job under way was joined.
     Joined,
     /// Others were in the way all the time.
@@ -138,6 +143,7 @@ impl Part {
             Role::Recoverer => recoverer::recover(disk, &self.job, self.now_ms),
             Role::Creator => creator::queue(disk, &self.ticket, self.now_ms),
             Role::Starter => starter::start_and_run(disk, self),
+            Role::Layer => layer::lay(disk, &self.ticket),
             Role::Collector => collector::clear(disk, &self.ticket),
             Role::Wrong(older) => older.play(disk, self),
         }

@@ -31,6 +31,10 @@ pub enum Sight {
     NotSwept,
     /// A start joined another.
     Joined,
+    /// A job was made.
+    Made,
+    /// A directory was laid in.
+    LaidIn,
     /// Two jobs stand side by side.
     TwoJobs,
     /// A tree outlived its worker.
@@ -67,6 +71,8 @@ impl Sight {
                 came_to(s, |o| matches!(o, Held | NothingToDo(_)))
             }),
             Sight::Joined => ("joined", |_, s| came_to(s, |o| o == Joined)),
+            Sight::Made => ("made", |_, s| came_to(s, |o| o == Outcome::Made)),
+            Sight::LaidIn => ("laid in", |_, s| came_to(s, |o| o == Outcome::LaidIn)),
             Sight::TwoJobs => ("two jobs", |_, s| s.machine.files.jobs().len() > 1),
             Sight::Orphan => ("a tree outlives its worker", |_, s| {
                 s.machine.trees().iter().any(|tree| {

@@ -149,6 +149,9 @@ pub fn changed(before: &State, after: &State) -> Vec<Broken> {
     if before.machine.files == after.machine.files {
         return broken;
     }
+    for number in files.touched_spares() {
+        broken.push(Rule::R8.broken(format!("spare {number} is not as it was laid in")));
+    }
     let mut names = Vec::new();
     for id in files.jobs() {
         let Some(descriptor) = files.descriptor_of(&id) else {
