@@ -20,7 +20,7 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::Key;
+use state_machine::id::{JobId, Key};
 use state_machine::record::{self, Damaged, Descriptor, History, Line, Status};
 
 use crate::error::DiskError;
@@ -44,6 +44,13 @@ impl AsFd for LockFile {
     }
 }
 
+impl LockFile {
+    /// Another descriptor of the same description, for a forked child that goes on with the lock.
+    pub(crate) fn share(&self) -> io::Result<LockFile> {
+        Ok(LockFile(self.0.try_clone()?))
+    }
+}
+
 impl From<LockFile> for OwnedFd {
     fn from(file: LockFile) -> OwnedFd {
         file.0
@@ -61,9 +68,23 @@ impl From<OwnedFd> for LockFile {
 #[derive(Clone, Debug)]
 struct Files {
     root: PathBuf,
+    /// The job whose directory this process stands in, wherever that is now.
+    here: Option<JobId>,
 }
 
 impl Files {
+    fn new(root: PathBuf) -> Files {
+        Files { root, here: None }
+    }
+
+    /// The same for a process that stands in the directory of `job`, which is about to be renamed.
+    fn standing_in(&self, job: &JobId) -> Files {
+        Files {
+            root: self.root.clone(),
+            here: Some(job.clone()),
+        }
+    }
+
     /// The path of a directory.
     fn dir(&self, dir: &Dir) -> PathBuf {
         match dir {
@@ -72,6 +93,7 @@ impl Files {
             Dir::Trash => self.root.join("trash"),
             Dir::Keys => self.root.join("keys"),
             Dir::Spares => self.root.join("spares"),
+            Dir::Job(id) if self.here.as_ref() == Some(id) => PathBuf::from("."),
             Dir::Job(id) => self.joined("jobs", id.as_str()),
             Dir::Staged(ticket) => self.joined("staging", ticket.as_str()),
             Dir::Trashed(ticket) => self.joined("trash", ticket.as_str()),

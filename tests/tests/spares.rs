@@ -183,7 +183,8 @@ fn starts_that_are_killed_at_any_moment_leave_whole_jobs_and_nothing_else() {
     let mut dice = Dice::new();
     for _ in 0..rounds(40) {
         lay_in(&bench);
-        let starter = bench.background(bench.verb(["run", "--", "true"]));
+        let script = ["run", "--", "sh", "-c", "echo $OUTLIVE_JOB >> ran"];
+        let starter = bench.background(bench.verb(script));
         dice.moment(3_000);
         starter.kill();
         for job in bench.jobs() {
@@ -192,8 +193,15 @@ fn starts_that_are_killed_at_any_moment_leave_whole_jobs_and_nothing_else() {
             assert_eq!(descriptor["id"], job.id());
         }
     }
+    let ran = fs::read_to_string(bench.file("ran")).unwrap_or_default();
+    for id in ran.lines() {
+        assert!(
+            bench.job(id).dir().exists(),
+            "{id} ran, and nobody can see it"
+        );
+    }
     until("what they left is collected", || {
-        bench.run(["clean", "--keep", "9"]).expect(0);
+        bench.run(["clean", "--keep", "999"]).expect(0);
         fs::read_dir(bench.root().join("staging")).unwrap().count() == 0
     });
     bench.audit();
@@ -208,7 +216,11 @@ fn many_who_start_at_once_never_share_a_directory() {
         for _ in 0..shells {
             scope.spawn(|| {
                 for _ in 0..each {
-                    bench.run(["run", "--wait", "--", "true"]).expect(0);
+                    // All of one name: where two start in one ms, the second takes another id.
+                    let script = "echo $OUTLIVE_JOB; echo $OUTLIVE_JOB_DIR";
+                    bench
+                        .run(["run", "--wait", "--", "sh", "-c", script])
+                        .expect(0);
                 }
             });
         }
@@ -216,6 +228,9 @@ fn many_who_start_at_once_never_share_a_directory() {
     assert_eq!(bench.jobs().len(), shells * each + 1);
     for job in bench.jobs() {
         job.expect_states(&["queued", "running", "done"]);
+        let log = job.log_text();
+        let told: Vec<&str> = log.lines().collect();
+        assert!(told.is_empty() || told == [job.id(), job.dir().to_str().unwrap()]);
     }
     until("all workers are gone", || bench.census().is_empty());
     let laid_in = fs::read_dir(bench.root().join("spares")).unwrap().count();

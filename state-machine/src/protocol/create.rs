@@ -34,12 +34,26 @@ pub enum Made<H> {
 }
 
 /// A directory in `staging/` that is ours, with its lock.
-struct Staged<H> {
+struct Building<H> {
     dir: Dir,
     lock: H,
     /// It was laid in: its entries are durable, and its descriptor is to be filled in.
     spare: bool,
 }
+
+/// A job that is described in `staging/` and not synced yet: what [`create_while`] lends out.
+#[derive(Debug)]
+pub struct Described<'a, H> {
+    /// Its directory, until it is renamed.
+    pub dir: &'a Dir,
+    /// Its lock.
+    pub lock: &'a H,
+    /// What it is to be. Its id is final only once it is made: it may be taken.
+    pub descriptor: &'a Descriptor,
+}
+
+/// What is done with a job while its creation waits for the disk.
+pub type Meanwhile<'a, H> = dyn FnMut(Described<'_, H>) + 'a;
 
 /// Make a job from `descriptor`, whose id is chosen here from its time of creation and its display name.
 ///
@@ -52,6 +66,18 @@ pub fn create<D: Disk>(
     key: Option<(&Key, u64)>,
     ticket: &Ticket,
     durable: Durable,
+) -> Result<Made<D::Handle>, D::Fault> {
+    create_while(disk, descriptor, key, ticket, durable, &mut |_| {})
+}
+
+/// As [`create`]; what can be done with a job that nobody can see yet is done `meanwhile`, once, before the first sync.
+pub fn create_while<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: Option<(&Key, u64)>,
+    ticket: &Ticket,
+    durable: Durable,
+    meanwhile: &mut Meanwhile<'_, D::Handle>,
 ) -> Result<Made<D::Handle>, D::Fault> {
     disk.begins(|_| Call::Create {
         descriptor: descriptor.clone(),
@@ -69,6 +95,13 @@ pub fn create<D: Disk>(
         let Some(ours) = describe(disk, ours, descriptor, ticket)? else {
             return Ok(Made::Crowded);
         };
+        if nth == 1 {
+            meanwhile(Described {
+                dir: &ours.dir,
+                lock: &ours.lock,
+                descriptor,
+            });
+        }
         let place = Place::Dir(ours.dir.clone());
         if durable == Durable::Yes {
             disk.sync(&ours.dir.at(Name::Descriptor))?;
@@ -98,10 +131,10 @@ pub fn create<D: Disk>(
 /// Write the descriptor. A spare whose descriptor is no plain file is left to the collector: a hand was in it.
 fn describe<D: Disk>(
     disk: &mut D,
-    staged: Staged<D::Handle>,
+    staged: Building<D::Handle>,
     descriptor: &Descriptor,
     ticket: &Ticket,
-) -> Result<Option<Staged<D::Handle>>, D::Fault> {
+) -> Result<Option<Building<D::Handle>>, D::Fault> {
     let content = Content::Descriptor(Box::new(descriptor.clone()));
     let mut staged = staged;
     if staged.spare {
@@ -134,11 +167,11 @@ fn begin<D: Disk>(
     disk: &mut D,
     descriptor: &Descriptor,
     ticket: &Ticket,
-) -> Result<Option<Staged<D::Handle>>, D::Fault> {
+) -> Result<Option<Building<D::Handle>>, D::Fault> {
     if !descriptor.output.split
         && let Some((dir, lock)) = take(disk, ticket)?
     {
-        return Ok(Some(Staged {
+        return Ok(Some(Building {
             dir,
             lock,
             spare: true,
@@ -147,8 +180,8 @@ fn begin<D: Disk>(
     fresh(disk, ticket)
 }
 
-fn fresh<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Option<Staged<D::Handle>>, D::Fault> {
-    Ok(stage(disk, ticket)?.map(|(dir, lock)| Staged {
+fn fresh<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Option<Building<D::Handle>>, D::Fault> {
+    Ok(stage(disk, ticket)?.map(|(dir, lock)| Building {
         dir,
         lock,
         spare: false,

@@ -4,7 +4,7 @@
 use crate::call::Call;
 use crate::disk::{Create, Dir, Disk, Mode, Name, Open, Place, Read};
 use crate::id::{JobId, Key, Ticket};
-use crate::protocol::create::{Durable, Made, create};
+use crate::protocol::create::{Durable, Made, Meanwhile, create_while};
 use crate::protocol::look::{Look, View, look};
 use crate::record::{Damaged, Descriptor};
 
@@ -40,6 +40,18 @@ pub fn start<D: Disk>(
     ticket: &Ticket,
     durable: Durable,
 ) -> Result<Started<D::Handle>, D::Fault> {
+    start_while(disk, descriptor, key, ticket, durable, &mut |_| {})
+}
+
+/// As [`start`], and as [`create_while`].
+pub fn start_while<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: &Key,
+    ticket: &Ticket,
+    durable: Durable,
+    meanwhile: &mut Meanwhile<'_, D::Handle>,
+) -> Result<Started<D::Handle>, D::Fault> {
     disk.begins(|_| Call::Start {
         descriptor: descriptor.clone(),
         key: key.clone(),
@@ -49,7 +61,7 @@ pub fn start<D: Disk>(
     let Some(key_lock) = lock_key(disk, key)? else {
         return Ok(Started::Busy);
     };
-    let started = start_locked(disk, descriptor, key, ticket, durable)?;
+    let started = start_locked(disk, descriptor, key, ticket, durable, meanwhile)?;
     disk.close(key_lock)?;
     Ok(started)
 }
@@ -60,6 +72,7 @@ fn start_locked<D: Disk>(
     key: &Key,
     ticket: &Ticket,
     durable: Durable,
+    meanwhile: &mut Meanwhile<'_, D::Handle>,
 ) -> Result<Started<D::Handle>, D::Fault> {
     let mut count = 0;
     let pointer = match disk.read_pointer(key)? {
@@ -80,7 +93,8 @@ fn start_locked<D: Disk>(
         }
     }
     let key = Some((key, count + 1));
-    Ok(made(create(disk, descriptor, key, ticket, durable)?))
+    let created = create_while(disk, descriptor, key, ticket, durable, meanwhile)?;
+    Ok(made(created))
 }
 
 /// Make the next job of a task, named after the task and its number. Every call makes a new job.
@@ -91,6 +105,19 @@ pub fn start_numbered<D: Disk>(
     task: &str,
     ticket: &Ticket,
     durable: Durable,
+) -> Result<Started<D::Handle>, D::Fault> {
+    start_numbered_while(disk, descriptor, key, task, ticket, durable, &mut |_| {})
+}
+
+/// As [`start_numbered`], and as [`create_while`].
+pub fn start_numbered_while<D: Disk>(
+    disk: &mut D,
+    descriptor: &mut Descriptor,
+    key: &Key,
+    task: &str,
+    ticket: &Ticket,
+    durable: Durable,
+    meanwhile: &mut Meanwhile<'_, D::Handle>,
 ) -> Result<Started<D::Handle>, D::Fault> {
     disk.begins(|_| Call::StartNumbered {
         descriptor: descriptor.clone(),
@@ -112,7 +139,8 @@ pub fn start_numbered<D: Disk>(
     };
     // A task whose name makes no name for a job numbers jobs that have none.
     descriptor.name = crate::id::Name::of_task(task, number).ok();
-    let created = create(disk, descriptor, Some((key, number)), ticket, durable)?;
+    let key = Some((key, number));
+    let created = create_while(disk, descriptor, key, ticket, durable, meanwhile)?;
     disk.close(key_lock)?;
     Ok(made(created))
 }

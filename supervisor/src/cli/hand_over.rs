@@ -1,9 +1,11 @@
 //! Handing a job that was just made to a worker: what every verb that starts one does before it tells anybody.
 
+use state_machine::protocol::look::View;
+
 use super::exit;
 use crate::error::Result;
-use crate::store::{Held, Job, Store, exit_code};
-use crate::worker::{Launched, Start, launch};
+use crate::store::{Begun, Held, Job, JobSpec, Store, exit_code};
+use crate::worker::{Early, Launched, Start, launch};
 
 /// A job that was made, that survives a loss of power, and that a worker has.
 pub(super) struct HandedOver {
@@ -15,17 +17,84 @@ pub(super) struct HandedOver {
     pub(super) start: Start,
 }
 
+/// What beginning a job came to.
+pub(super) enum Handed {
+    /// It is new, and its command runs or could not be started.
+    New(HandedOver),
+    /// An unfinished job bears its name already.
+    UnderWay(Box<View>),
+}
+
+/// Make a job and have a worker run it. The worker is made first, and gets ready while the job is synced.
+pub(super) fn begin_and_hand_over(store: &Store, spec: JobSpec) -> Result<Handed> {
+    let mut early: Option<Early> = None;
+    let begun = store.begin_while(spec, &mut |job| {
+        if let Some(earlier) = early.take() {
+            earlier.dismiss();
+        }
+        early = Early::fork(store, &job);
+    });
+    match begun {
+        Ok(Begun::New(held)) => {
+            let id = held.holder.id().clone();
+            match early.take() {
+                Some(early) if early.is_for(&id) => publish(store, *held, early),
+                early => {
+                    // The id was taken: it has prepared the command of another.
+                    early.into_iter().for_each(Early::dismiss);
+                    hand_over(store, *held)
+                }
+            }
+            .map(Handed::New)
+        }
+        Ok(Begun::UnderWay(view)) => {
+            early.into_iter().for_each(Early::dismiss);
+            Ok(Handed::UnderWay(view))
+        }
+        Err(error) => {
+            if let Some(early) = early.take() {
+                early.dismiss();
+                // It had the lock of what was begun.
+                let _ = store.collect();
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Let a worker that waits for its job go on. When this returns, its command runs or could not be started.
+fn publish(store: &Store, held: Held, early: Early) -> Result<HandedOver> {
+    let job = store.job(held.holder.id());
+    if let Err(error) = store.acknowledge() {
+        early.dismiss();
+        return Err(error);
+    }
+    // The lock is the worker's alone now: should it die, everybody is to see that.
+    drop(held);
+    let mut launched = early.publish();
+    let start = started(&job, &mut launched)?;
+    Ok(HandedOver {
+        job,
+        launched,
+        start,
+    })
+}
+
+fn started(job: &Job, launched: &mut Launched) -> Result<Start> {
+    launched.started().inspect_err(|error| {
+        // Whoever is told that it failed must not find a job that waits to be resumed. Where not even that can be
+        // recorded, the job reads interrupted, which is as true.
+        let _ = job.fail_to_start(&error.to_string());
+    })
+}
+
 /// Hand a new job to a worker. When this returns, its command runs or could not be started.
 pub(super) fn hand_over(store: &Store, held: Held) -> Result<HandedOver> {
     let job = store.job(held.holder.id());
     let mut launched = launch(&job, held)?;
     // The worker gets on while the creation is made to survive a loss of power; nobody is told of it before both.
     store.acknowledge()?;
-    let start = launched.started().inspect_err(|error| {
-        // Whoever is told that it failed must not find a job that waits to be resumed. Where not even that can be
-        // recorded, the job reads interrupted, which is as true.
-        let _ = job.fail_to_start(&error.to_string());
-    })?;
+    let start = started(&job, &mut launched)?;
     Ok(HandedOver {
         job,
         launched,

@@ -7,10 +7,10 @@ use state_machine::job::State;
 use state_machine::protocol::look::View;
 
 use super::arguments::{flag, json, option};
-use super::hand_over::{hand_over, say_why_not};
+use super::hand_over::{Handed, HandedOver, begin_and_hand_over, say_why_not};
 use super::{Verb, exit, print, spec};
 use crate::error::Error;
-use crate::store::{Begun, Held, Job, Store, exit_code};
+use crate::store::{Job, Store, exit_code};
 use crate::worker::{Launched, Start};
 
 pub(super) const VERB: Verb = Verb {
@@ -44,9 +44,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         .get_one::<String>("if-running")
         .map_or("join", String::as_str);
     loop {
-        match store.begin(spec.clone())? {
-            Begun::New(held) => return start(&store, *held, matches),
-            Begun::UnderWay(view) if if_running == "replace" => {
+        match begin_and_hand_over(&store, spec.clone())? {
+            Handed::New(handed) => return tell(handed, matches),
+            Handed::UnderWay(view) if if_running == "replace" => {
                 let job = store.job(&view.descriptor.id);
                 exit::say(&format!("stopping {}", job.id()));
                 match job.stop(None) {
@@ -54,14 +54,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Begun::UnderWay(view) => return join(&store, &view, if_running, matches),
+            Handed::UnderWay(view) => return join(&store, &view, if_running, matches),
         }
     }
 }
 
-/// Hand a new job to a worker, and tell of it when its command runs.
-fn start(store: &Store, held: Held, matches: &ArgMatches) -> anyhow::Result<u8> {
-    let handed = hand_over(store, held)?;
+/// Tell of a new job.
+fn tell(handed: HandedOver, matches: &ArgMatches) -> anyhow::Result<u8> {
     announce(&handed.job, matches)?;
     match handed.start {
         Start::Over => Ok(say_why_not(&handed.job)?),

@@ -18,11 +18,11 @@ use std::time::Duration;
 use state_machine::config::Config;
 use state_machine::disk::{Dir, Disk, Place};
 use state_machine::id::{JobId, Key, Ticket};
-use state_machine::protocol::create::{Durable, acknowledge};
+use state_machine::protocol::create::{Durable, Made, Meanwhile, acknowledge, create_while};
 use state_machine::protocol::hold::{Holder, newborn};
 use state_machine::protocol::look::{Look, View, look};
 use state_machine::protocol::spare::lay_in;
-use state_machine::protocol::start::{Started, start, start_numbered};
+use state_machine::protocol::start::{Started, start_numbered_while, start_while};
 use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
 
@@ -169,14 +169,32 @@ impl Store {
 
     /// Make a job and keep its lock. It is to be acknowledged before anybody is told of it.
     pub(crate) fn begin(&self, spec: JobSpec) -> Result<Begun> {
+        self.begin_while(spec, &mut |_| {})
+    }
+
+    /// As [`Store::begin`]; `meanwhile` is called with the job before it can be seen, and again where that job came to
+    /// nothing and another is tried.
+    pub(crate) fn begin_while(
+        &self,
+        spec: JobSpec,
+        meanwhile: &mut Meanwhile<'_, LockFile>,
+    ) -> Result<Begun> {
         let mut descriptor = spec.into_descriptor(clock::now_ms());
-        self.begin_described(&mut descriptor)
+        self.begin_described_while(&mut descriptor, meanwhile)
     }
 
     /// As [`Store::begin`], from a descriptor whose id is chosen anew.
     pub(crate) fn begin_described(&self, descriptor: &mut Descriptor) -> Result<Begun> {
+        self.begin_described_while(descriptor, &mut |_| {})
+    }
+
+    fn begin_described_while(
+        &self,
+        descriptor: &mut Descriptor,
+        meanwhile: &mut Meanwhile<'_, LockFile>,
+    ) -> Result<Begun> {
         for _ in 0..START_ROUNDS {
-            match self.try_begin(descriptor)? {
+            match self.try_begin(descriptor, meanwhile)? {
                 Started::New { id, lock } => {
                     let holder = newborn(id, lock, descriptor.created_at_ms);
                     return Ok(Begun::New(Box::new(Held {
@@ -197,18 +215,23 @@ impl Store {
         Err(Error::Busy("starting the job".into()))
     }
 
-    fn try_begin(&self, descriptor: &mut Descriptor) -> Result<Started<LockFile>> {
-        use state_machine::protocol::create::{Made, create};
-        let (mut disk, ticket) = (self.disk(), ticket());
+    fn try_begin(
+        &self,
+        descriptor: &mut Descriptor,
+        meanwhile: &mut Meanwhile<'_, LockFile>,
+    ) -> Result<Started<LockFile>> {
+        let (mut disk, ticket, durable) = (self.disk(), ticket(), Durable::Yes);
         let project = descriptor.project.clone().unwrap_or_default();
+        let disk = &mut disk;
         let started = if let Some(name) = descriptor.name.clone() {
             let key = Key::of_name(&project.0, &name);
-            start(&mut disk, descriptor, &key, &ticket, Durable::Yes)
+            start_while(disk, descriptor, &key, &ticket, durable, meanwhile)
         } else if let Some(task) = descriptor.task.clone() {
             let key = Key::of_task(&project.0, &task);
-            start_numbered(&mut disk, descriptor, &key, &task, &ticket, Durable::Yes)
+            start_numbered_while(disk, descriptor, &key, &task, &ticket, durable, meanwhile)
         } else {
-            create(&mut disk, descriptor, None, &ticket, Durable::Yes).map(|made| match made {
+            create_while(disk, descriptor, None, &ticket, durable, meanwhile).map(|made| match made
+            {
                 Made::Job { id, lock } => Started::New { id, lock },
                 Made::Crowded => Started::Busy,
             })

@@ -66,15 +66,16 @@ pub(super) fn take_tree(
     ))
 }
 
-/// Make the child that will be the command.
+/// Make the child that will be the command. The job's directory is `now_at` for this process, and will be at `dir`.
 pub(super) fn prepare(
     descriptor: &Descriptor,
     command: &Command,
     dir: &Path,
+    now_at: &Path,
     tree: OwnedFd,
 ) -> Result<Ready, Refused> {
     let mut carriers = Vec::new();
-    let (stdout, stderr) = open_output(descriptor, dir, &mut carriers)?;
+    let (stdout, stderr) = open_output(descriptor, now_at, &mut carriers)?;
     let stdin = open_stdin(descriptor.stdin.as_ref())?;
     let argv: Vec<OsString> = command.argv.iter().map(os_string).collect();
     let env = environment(descriptor, &command.env, dir);

@@ -1,15 +1,16 @@
 //! The course of one job: its attempts, the waits between them, and its end. Read [`Course::run`] first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::control::Request;
+use state_machine::disk::Dir;
 use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::protocol::create::Durable;
 use state_machine::record::{Command, Descriptor, Exit, Failure, Kind, Status, What};
 
-use super::attempt::{self, Refused};
+use super::attempt::{self, Ready, Refused};
 use super::book::{Book, Written};
 use super::launch::Report;
 use super::oversee::{Until, stopping};
@@ -47,6 +48,8 @@ pub(super) struct Course<'a> {
     pub(super) dropped_bytes: u64,
     /// Failed attempts in a row, for the backoff.
     failures: u32,
+    /// The job cannot be seen yet: nothing may be recorded, and nothing may run.
+    unpublished: bool,
 }
 
 impl<'a> Course<'a> {
@@ -54,6 +57,20 @@ impl<'a> Course<'a> {
     pub(super) fn new(job: &'a Job, held: Held) -> std::io::Result<Course<'a>> {
         let dir = job.dir();
         let wake = Wake::new(&dir)?;
+        Course::with(job, held, dir, wake)
+    }
+
+    /// As [`Course::new`], for a job whose directory this process stands in and that is not published yet.
+    pub(super) fn before_publication(job: &'a Job, held: Held) -> std::io::Result<Course<'a>> {
+        let wake = Wake::new(Path::new("."))?;
+        let mut course = Course::with(job, held, job.dir(), wake)?;
+        let standing_here = job.store().disk().standing_in(&course.id);
+        *course.book.disk() = standing_here;
+        course.unpublished = true;
+        Ok(course)
+    }
+
+    fn with(job: &'a Job, held: Held, dir: PathBuf, wake: Wake) -> std::io::Result<Course<'a>> {
         see_that_files_can_be_opened()?;
         process::become_subreaper()?;
         Ok(Course {
@@ -68,18 +85,22 @@ impl<'a> Course<'a> {
             told_to_end: false,
             empty_since: None,
             failures: 0,
+            unpublished: false,
         })
     }
 
     /// Run the job to its end, its pause, or the end of this worker. Returns the worker's own exit code.
     pub(super) fn run(mut self, mut report: Report) -> i32 {
         let went = self.attempts(&mut report);
+        let unpublished = self.unpublished;
         if let Err(error) = &went {
             // The kernel denies us what we live on. The command dies with us, by its parent-death signal; readers see
             // an interrupted job and, if more is left, its leftovers.
             self.book.note(format!("the worker cannot go on: {error}"));
         }
-        report.close("left");
+        if !unpublished {
+            report.close("left");
+        }
         let Course {
             job,
             book,
@@ -92,7 +113,8 @@ impl<'a> Course<'a> {
             holder: book.into_holder(),
             descriptor,
         });
-        if went.is_err() || left.is_err() {
+        if went.is_err() || left.is_err() || unpublished {
+            // A maker that dismissed us waits for the end of this process.
             return 1;
         }
         if is_clean {
@@ -117,6 +139,17 @@ impl<'a> Course<'a> {
 
     /// One attempt: start the command, watch it, record how it ended.
     fn attempt(&mut self, report: &mut Report) -> std::io::Result<Next> {
+        // What needs nobody to see the job is done while its maker waits for the disk.
+        let prepared = match &self.descriptor.kind {
+            Kind::Command(command) if self.unpublished => {
+                let command = command.clone();
+                Some(self.prepare(&command))
+            }
+            _ => None,
+        };
+        if self.unpublished && !self.is_published(report)? {
+            return Ok(Next::Leave);
+        }
         if self.is_asked_away()? {
             report.close(&self.over());
             self.tell_hook_of_end()?;
@@ -129,7 +162,8 @@ impl<'a> Course<'a> {
             };
             return self.cannot_start(report, &refused);
         };
-        let mut tree = match self.start(&command) {
+        let prepared = prepared.unwrap_or_else(|| self.prepare(&command));
+        let mut tree = match prepared.and_then(|ready| self.start(ready)) {
             Ok(Some(tree)) => tree,
             Ok(None) if self.has_run() && !self.book.is_clean() => {
                 // A full disk must not end a job that was promised more attempts.
@@ -180,12 +214,29 @@ impl<'a> Course<'a> {
         Ok(true)
     }
 
-    /// Start the command. `None` when it cannot be recorded that it runs: then it does not run.
-    fn start(&mut self, command: &Command) -> Result<Option<Tree>, Refused> {
+    /// Wait until the job can be seen and survives a loss of power. `false` when its maker is gone or wants no worker.
+    fn is_published(&mut self, report: &Report) -> std::io::Result<bool> {
+        if !report.hears_of_publication() {
+            return Ok(false);
+        }
+        // The directory is in its place now, and must not be kept from being unmounted by us.
+        *self.book.disk() = self.job.store().disk();
+        self.unpublished = false;
+        rustix::process::chdir("/")?;
+        Ok(true)
+    }
+
+    /// Make the child that will be the command, and waits.
+    fn prepare(&mut self, command: &Command) -> Result<Ready, Refused> {
         let earlier = self.book.status().attempt > 0;
         let tree_lock =
             attempt::take_tree(self.book.disk(), &self.id, &self.dir, self.grace, earlier)?;
-        let ready = attempt::prepare(&self.descriptor, command, &self.dir, tree_lock)?;
+        let now_at = self.book.disk().dir(&Dir::Job(self.id.clone()));
+        attempt::prepare(&self.descriptor, command, &self.dir, &now_at, tree_lock)
+    }
+
+    /// Start the command. `None` when it cannot be recorded that it runs: then it does not run.
+    fn start(&mut self, ready: Ready) -> Result<Option<Tree>, Refused> {
         let pid = ready.pid();
         let written = self.write(
             |status| {

@@ -3,13 +3,14 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::Mode;
-use rustix::process::{chdir, setsid, umask};
+use rustix::process::{chdir, fchdir, setsid, umask};
 
 use super::course::Course;
+use super::early;
 use crate::error::{Error, Result};
 use crate::store::{Held, Job};
 use crate::sys::{self, Forked};
@@ -42,6 +43,13 @@ impl Launched {
         }
     }
 
+    /// Hear what the worker at the other end says.
+    pub(super) fn hearing(channel: UnixStream) -> Launched {
+        Launched {
+            report: BufReader::with_capacity(256, channel),
+        }
+    }
+
     /// Wait until the end is recorded, and say the exit code for it; `None` when the worker is lost, or left a job that
     /// has not ended.
     pub(crate) fn ended(&mut self) -> Option<u8> {
@@ -62,6 +70,15 @@ impl Launched {
 pub(super) struct Report(Option<UnixStream>);
 
 impl Report {
+    pub(super) fn to(maker: UnixStream) -> Report {
+        Report(Some(maker))
+    }
+
+    /// Wait until the job is published, for a worker that was made before that.
+    pub(super) fn hears_of_publication(&self) -> bool {
+        self.0.as_ref().is_some_and(early::hears_of_publication)
+    }
+
     pub(super) fn say(&mut self, word: &str) {
         let said = self.0.as_ref().is_some_and(|stream| {
             sys::send(stream.as_fd(), format!("{word}\n").as_bytes()).is_ok()
@@ -84,27 +101,41 @@ pub(crate) fn launch(job: &Job, held: Held) -> Result<Launched> {
     let lost = |error: std::io::Error| Error::Worker(format!("no worker can be made: {error}"));
     let (ours, theirs) = UnixStream::pair().map_err(lost)?;
     match sys::fork().map_err(lost)? {
-        Forked::Parent(_) => Ok(Launched {
-            report: BufReader::with_capacity(256, ours),
-        }),
+        Forked::Parent(_) => Ok(Launched::hearing(ours)),
         Forked::Child => {
             let _bomb = sys::NeverUnwind;
             drop(ours);
-            become_worker(job, held, Report(Some(theirs)))
+            become_worker(job, held, Report::to(theirs), Place::Jobs)
         }
     }
 }
 
+/// Where the directory of a worker's job is when the worker is made.
+pub(super) enum Place {
+    /// In its place.
+    Jobs,
+    /// In `staging/`, and open: it is about to be renamed.
+    Staged(OwnedFd),
+}
+
 /// Leave everything of the parent behind and be the worker, to the end of the job.
-fn become_worker(job: &Job, held: Held, mut report: Report) -> ! {
+pub(super) fn become_worker(job: &Job, held: Held, mut report: Report, place: Place) -> ! {
     let keep = [
         held.holder.lock().as_fd().as_raw_fd(),
         report.0.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        match &place {
+            Place::Jobs => -1,
+            Place::Staged(dir) => dir.as_raw_fd(),
+        },
     ];
     sys::close_from(3, &keep);
     // The title hides what `--env` gave on the command line; a process that cannot have one runs all the same.
     let _ = sys::set_title(format!("outlive worker {}", job.id()).as_ref());
-    let set_up = detach().and_then(|()| Course::new(job, held));
+    let set_up = detach(&place).and_then(|()| match &place {
+        Place::Jobs => Course::new(job, held),
+        Place::Staged(_) => Course::before_publication(job, held),
+    });
+    drop(place);
     let code = match set_up {
         Ok(course) => course.run(report),
         Err(error) => {
@@ -116,10 +147,14 @@ fn become_worker(job: &Job, held: Held, mut report: Report) -> ! {
 }
 
 /// A session of our own, no terminal, no directory that could not be unmounted, and files for our eyes only.
-fn detach() -> std::io::Result<()> {
+fn detach(place: &Place) -> std::io::Result<()> {
     // Fails only for the leader of a process group, which a forked child is not (F45).
     setsid()?;
-    chdir("/")?;
+    match place {
+        Place::Jobs => chdir("/")?,
+        // Until the job is in its place.
+        Place::Staged(dir) => fchdir(dir)?,
+    }
     umask(Mode::from_raw_mode(0o077));
     let null = OpenOptions::new()
         .read(true)

@@ -4,6 +4,7 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `launch` | making a worker by forking it, and what it says of its start |
+//! | `early` | making one before its job can be seen |
 //! | `launcher` | making one from an embedding program, by executing a program that forks it |
 //! | `course` | the story of one job from its first attempt to its end |
 //! | `attempt` | starting the command: files, tree lock, the child that waits for its record |
@@ -19,6 +20,7 @@
 mod attempt;
 mod book;
 mod course;
+mod early;
 mod hook;
 mod launch;
 mod launcher;
@@ -26,5 +28,6 @@ mod oversee;
 mod tree;
 mod wake;
 
+pub(crate) use early::Early;
 pub(crate) use launch::{Launched, Start, launch};
 pub use launcher::{Launcher, serve};
