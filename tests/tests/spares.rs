@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
 use outlive_tests::{Bench, Dice, Job, bench, rounds, until, until_some};
+use rustix::process::Signal;
 
 fn spare(bench: &Bench) -> PathBuf {
     bench.root().join("spares/0")
@@ -235,5 +236,33 @@ fn many_who_start_at_once_never_share_a_directory() {
     until("all workers are gone", || bench.census().is_empty());
     let laid_in = fs::read_dir(bench.root().join("spares")).unwrap().count();
     assert!((1..=4).contains(&laid_in), "{laid_in}");
+    bench.audit();
+}
+
+#[test]
+fn a_start_whose_worker_is_killed_at_any_moment_comes_to_an_end() {
+    let bench = bench!();
+    bench.crashes();
+    let mut dice = Dice::new();
+    for nth in 0..rounds(40) {
+        let starter = bench.background(bench.verb(["run", "--wait", "--", "true"]));
+        dice.moment(3_000);
+        let signal = [Signal::KILL, Signal::TERM][nth % 2];
+        for process in bench.census() {
+            if process.is_worker() {
+                process.signal(signal);
+            }
+        }
+        // It ran, or was interrupted, or why it did not run is said. A child that has not become its command yet is called
+        // a worker as well: then it is the command that was killed.
+        let ran = starter.end();
+        let known = matches!(ran.code(), 0 | 75 | 137 | 143);
+        assert!(known || !ran.errors().is_empty(), "{ran:?}");
+    }
+    until("all workers are gone", || bench.census().is_empty());
+    for job in bench.list() {
+        assert_ne!(job["state"], "running", "{job}");
+    }
+    bench.run(["clean", "--keep", "999"]).expect(0);
     bench.audit();
 }
