@@ -6,8 +6,8 @@ use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::{Edit, Older};
 use crate::role::Role::{
-    self, Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper, Worker,
-    Wrong,
+    self, Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper,
+    Worker, Wrong,
 };
 use crate::role::{Part, first_job};
 use crate::rule::power::Survivors;

@@ -11,7 +11,7 @@ use crate::mutant::site::{SITES, Site};
 use crate::replay::Wanted;
 
 /// The kinds of replies, one bit each.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "handle",
     "value",
     "broken",
@@ -21,6 +21,7 @@ const KINDS: [&str; 14] = [
     "yes",
     "no",
     "done",
+    "no room",
     "not empty",
     "not a directory",
     "ended",

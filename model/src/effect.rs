@@ -126,6 +126,7 @@ impl Effect {
             Effect::ReadControl(_) => "read_control",
             Effect::ReadPointer(_) => "read_pointer",
             Effect::Write(..) => "write",
+            Effect::Fill(..) => "fill",
             Effect::Append(..) => "append",
             Effect::Sync(_) => "sync",
             Effect::Rename(..) => "rename",
@@ -173,6 +174,7 @@ impl Reply {
             | Reply::Created(Create::Absent)
             | Reply::Holds(None)
             | Reply::Changed(Change::Absent)
+            | Reply::Filled(Fill::Absent)
             | Reply::Listed(None) => "absent",
             Reply::Opened(Open::Denied) => "denied",
             Reply::Created(Create::Exists) | Reply::Changed(Change::Exists) => "exists",
@@ -180,7 +182,8 @@ impl Reply {
             Reply::Is(false) => "no",
             Reply::Holds(Some(data)) if data.is_broken() => "broken",
             Reply::Holds(Some(_)) | Reply::Listed(Some(_)) => "value",
-            Reply::Changed(Change::Done) | Reply::Done => "done",
+            Reply::Changed(Change::Done) | Reply::Filled(Fill::Done) | Reply::Done => "done",
+            Reply::Filled(Fill::NoRoom) => "no room",
             Reply::Changed(Change::NotEmpty) => "not empty",
             Reply::Changed(Change::NotDirectory) => "not a directory",
             Reply::Woke(Wake::Ended) => "ended",

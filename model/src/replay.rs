@@ -213,7 +213,7 @@ impl<H: Host> Disk for Asking<H> {
 
     fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, H::Fault> {
         let effect = || Effect::Fill(place.clone(), Data::from(content));
-        expect!(self.0.answer(effect)?, Reply::Filled(fill) => fill)
+        expect!(self.host, effect, Reply::Filled(fill) => fill)
     }
 
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, H::Fault> {

@@ -34,6 +34,9 @@ pub enum Call {
         durable: bool,
     },
     Acknowledge,
+    LayIn {
+        ticket: Ticket,
+    },
     Start {
         descriptor: Descriptor,
         key: Key,
@@ -141,6 +144,7 @@ impl Call {
             Call::ClaimTree { .. } => "claim_tree",
             Call::Create { .. } => "create",
             Call::Acknowledge => "acknowledge",
+            Call::LayIn { .. } => "lay_in",
             Call::Start { .. } => "start",
             Call::StartNumbered { .. } => "start_numbered",
             Call::Forget { .. } => "forget",

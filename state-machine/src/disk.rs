@@ -68,7 +68,8 @@ pub enum Change {
 }
 
 /// What filling a file came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fill {
     /// It is done.
     Done,

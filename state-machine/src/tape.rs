@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
 use crate::control::Control;
-use crate::disk::{Change, Content, Create, Dir, Mode, Name, Open, Place, Pointer, Read};
+use crate::disk::{Change, Content, Create, Dir, Fill, Mode, Name, Open, Place, Pointer, Read};
 use crate::id::Key;
 use crate::record::{self, Damaged, Descriptor, History, Status};
 
@@ -45,6 +45,7 @@ pub enum Effect {
     ReadControl(Place),
     ReadPointer(Key),
     Write(Place, Content),
+    Fill(Place, Content),
     Append(Dir, Vec<record::Line>, bool),
     Sync(Place),
     Rename(Place, Place),
@@ -79,6 +80,8 @@ pub enum Reply {
     Pointer(Read<Pointer>),
     /// To every change of names or contents.
     Changed(Change),
+    /// To a fill.
+    Filled(Fill),
     /// To a list.
     Listed(Option<Vec<Name>>),
     /// To what has only one outcome.

@@ -92,6 +92,7 @@ impl Data {
             | Data::Status(_)
             | Data::Request(_)
             | Data::Pointer(_)
+            | Data::Blank
             | Data::Garbage => History {
                 undecodable: 1,
                 ..History::default()

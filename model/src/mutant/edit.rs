@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use state_machine::disk::{Change, Create, Mode, Open};
+use state_machine::disk::{Change, Create, Fill, Mode, Open};
 
 use super::site::Site;
 use crate::effect::{Effect, Reply};
@@ -56,7 +56,7 @@ impl How {
             "close" | "give_way" | "mkdir" => &[How::Skipped],
             "read_descriptor" | "read_status" | "read_history" | "read_control"
             | "read_pointer" | "list" => &[How::Absent],
-            "write" | "append" | "sync" | "rename" | "unlink" | "rmdir" => {
+            "write" | "fill" | "append" | "sync" | "rename" | "unlink" | "rmdir" => {
                 &[How::Skipped, How::Late]
             }
             "rename_new" | "link" => &[How::Skipped, How::Late, How::Replacing],
@@ -89,6 +89,7 @@ impl How {
             (How::Exists, _) => Reply::Created(Create::Exists),
             (How::Denied, _) => Reply::Opened(Open::Denied),
             (_, Effect::Close(_) | Effect::GiveWay(_)) => Reply::Done,
+            (_, Effect::Fill(..)) => Reply::Filled(Fill::Done),
             _ => Reply::Changed(Change::Done),
         }
     }

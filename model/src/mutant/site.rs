@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 10] = [
+const SOURCES: [(&str, &str); 11] = [
     source(
         "book",
         include_str!("../../../state-machine/src/protocol/book.rs"),
@@ -39,6 +39,10 @@ const SOURCES: [(&str, &str); 10] = [
     source(
         "request",
         include_str!("../../../state-machine/src/protocol/request.rs"),
+    ),
+    source(
+        "spare",
+        include_str!("../../../state-machine/src/protocol/spare.rs"),
     ),
     source(
         "settle",

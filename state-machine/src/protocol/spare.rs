@@ -4,6 +4,7 @@
 //! A spare is never written to where it stands. Whoever wants one takes it into `staging/` first, in one step, so that
 //! what a killed taker leaves is what any killed maker leaves (R8).
 
+use crate::call::Call;
 use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Open, Place};
 use crate::id::Ticket;
 use crate::protocol::create::{discard, stage};
@@ -28,6 +29,9 @@ pub enum LaidIn {
 /// It is built as a job is, under its lock, so that a collector can tell it from what a crash left. The lock is let go
 /// before it is laid in: a taker must find it free, and a collector that comes in between does no harm.
 pub fn lay_in<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<LaidIn, D::Fault> {
+    disk.begins(|_| Call::LayIn {
+        ticket: ticket.clone(),
+    });
     let Some(number) = missing(disk)? else {
         return Ok(LaidIn::No);
     };

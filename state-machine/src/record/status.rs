@@ -60,8 +60,9 @@ pub struct Status {
     pub dropped_bytes: Option<u64>,
     /// When this record was written, in ms since the epoch.
     pub updated_at_ms: u64,
-    /// Whether a loss of power has left nothing of the record, and what is here says only that. Never written.
-    #[serde(skip)]
+    /// Whether a loss of power has left nothing of the record, and what is here says only that. Never in `status.json`;
+    /// a tape of what was read has it.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub lost: bool,
 }
 
@@ -124,6 +125,11 @@ impl Status {
         }
         super::decode(bytes)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// How much of a transfer is done.

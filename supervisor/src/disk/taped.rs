@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use state_machine::call::Call;
 use state_machine::control::Control;
 use state_machine::disk::{
-    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+    Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::Key;
+use state_machine::id::{JobId, Key};
 use state_machine::record::{Descriptor, History, Line, Status};
 use state_machine::tape::{self as lines, Effect, Reply};
 
@@ -23,7 +23,12 @@ pub struct FsDisk(Files);
 impl FsDisk {
     /// The disk under `root`, which is taken as it is: [`Store::open`](crate::Store::open) looks whether it may be used.
     pub fn new(root: PathBuf) -> FsDisk {
-        FsDisk(Files { root })
+        FsDisk(Files::new(root))
+    }
+
+    /// The same disk for a process that stands in the directory of `job`, which is about to be renamed.
+    pub(crate) fn standing_in(&self, job: &JobId) -> FsDisk {
+        FsDisk(self.0.standing_in(job))
     }
 
     /// The root.
@@ -196,6 +201,15 @@ impl Disk for FsDisk {
             outcome,
             || Effect::Write(place.clone(), content.clone()),
             changed,
+        )
+    }
+
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, DiskError> {
+        let outcome = self.0.fill(place, content);
+        self.tell(
+            outcome,
+            || Effect::Fill(place.clone(), content.clone()),
+            |fill| Reply::Filled(*fill),
         )
     }
 

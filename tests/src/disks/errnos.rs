@@ -108,6 +108,21 @@ pub const ERRNOS: &[(Kind, Row)] = &[
             (Errno::IO, Fault),
         ],
     ),
+    // open(2), fstat(2), pwrite(2). ENOSPC: a file system that writes elsewhere what it writes anew.
+    (
+        Kind::Fill,
+        &[
+            (Errno::ACCESS, Fault),
+            (Errno::PERM, Fault),
+            (Errno::DQUOT, Fault),
+            (Errno::NOSPC, Fault),
+            (Errno::ROFS, Fault),
+            (Errno::MFILE, Fault),
+            (Errno::NFILE, Fault),
+            (Errno::NOMEM, Fault),
+            (Errno::IO, Fault),
+        ],
+    ),
     (
         Kind::Append,
         &[

@@ -23,6 +23,8 @@ pub fn half(root: &Path, wanted: &Wanted<'_>) -> bool {
                 Content::Status(status) => status.encode(),
                 Content::Request(request) => Control::encode(*request),
                 Content::Pointer(pointer) => pointer.encode(),
+                // Half of nothing but blanks is shorter, and no less blank.
+                Content::Blank => vec![b' '; 64],
             }
         }
         Some(Filling::Append(lines, mend)) => {

@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 
 use outlive::DiskError;
 use state_machine::control::Control;
-use state_machine::disk::{Change, Content, Create, Dir, Disk, Mode, Open, Place, Pointer, Read};
+use state_machine::disk::{
+    Change, Content, Create, Dir, Disk, Fill, Mode, Open, Place, Pointer, Read,
+};
 use state_machine::id::Key;
 use state_machine::record::{Descriptor, History, Line, Status};
 
@@ -138,6 +140,11 @@ impl<D: Disk<Fault = DiskError>, M: Meddler> Disk for Meddled<D, M> {
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {
         self.ask(Wanted::write(place, content))?;
         self.disk.write(place, content)
+    }
+
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, DiskError> {
+        self.ask(Wanted::at(Kind::Fill, place))?;
+        self.disk.fill(place, content)
     }
 
     fn append(&mut self, dir: &Dir, lines: &[Line], mend: bool) -> Result<Change, DiskError> {

@@ -9,6 +9,7 @@ use state_machine::protocol::look::{look, look_at};
 use state_machine::protocol::recover::{collect, recover_job};
 use state_machine::protocol::request::{answered, discard, request, take};
 use state_machine::protocol::settle::{Searched, let_go, settle};
+use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{start, start_numbered};
 
 use super::player::Player;
@@ -37,6 +38,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
                 as_durable(durable),
             ));
         }
+        Call::LayIn { ticket } => drop(lay_in(disk, &ticket)),
         Call::Acknowledge => drop(acknowledge(disk)),
         Call::Start {
             mut descriptor,

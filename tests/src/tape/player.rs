@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use state_machine::call::Call;
 use state_machine::control::Control;
 use state_machine::disk::{
-    Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Pointer, Read,
+    Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::Key;
 use state_machine::record::{self, Descriptor, History, Status};
@@ -202,6 +202,13 @@ impl Disk for Player<'_> {
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, Stopped> {
         self.changed(Effect::Write(place.clone(), content.clone()))
+    }
+
+    fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, Stopped> {
+        match self.answer(Effect::Fill(place.clone(), content.clone()))? {
+            Reply::Filled(fill) => Ok(fill),
+            _ => Err(self.unfit()),
+        }
     }
 
     fn append(&mut self, dir: &Dir, lines: &[record::Line], mend: bool) -> Result<Change, Stopped> {

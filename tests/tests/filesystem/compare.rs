@@ -253,7 +253,8 @@ impl<'a> Both<'a> {
 fn holds(data: &Data, bytes: &[u8]) -> bool {
     match data {
         Data::Empty => bytes.is_empty(),
-        Data::Directory => false,
+        // Nobody here makes garbage, or leaves room.
+        Data::Directory | Data::Garbage | Data::Blank => false,
         Data::Descriptor(descriptor) => Descriptor::decode(bytes).as_ref() == Ok(descriptor),
         Data::Status(status) => Status::decode(bytes).as_ref() == Ok(status),
         Data::Pointer(pointer) => Pointer::decode(bytes).as_ref() == Ok(pointer),

@@ -17,7 +17,7 @@ use outlive::DiskError;
 use outlive::disk::{FsDisk, LockFile};
 use outlive_model::effect::{Effect, Handle, Reply, path};
 use outlive_model::filesystem::{Filesystem, Owner};
-use outlive_model::replay::{Asking, Host};
+use outlive_model::replay::{Asking, At, Host};
 use outlive_model::stage::News;
 use state_machine::disk::{Disk, Name};
 use state_machine::record::Line;
@@ -61,10 +61,18 @@ impl Model {
 impl Host for Asked<'_> {
     type Fault = Infallible;
 
-    fn answer(&mut self, effect: impl FnOnce() -> Effect) -> Result<Reply, Infallible> {
+    fn answer(&mut self, _: At, effect: impl FnOnce() -> Effect) -> Result<Reply, Infallible> {
         let reply = (self.model.apply)(&mut self.model.files, self.owner, &effect());
         self.model.settle();
         Ok(reply)
+    }
+
+    fn failure(&self) -> Infallible {
+        unreachable!("the model of the files never fails by itself")
+    }
+
+    fn can_go_on(&self, fault: &Infallible) -> bool {
+        match *fault {}
     }
 
     fn hear(&mut self, _: News) {}
@@ -75,7 +83,10 @@ impl Side for Model {
     type Fault = Infallible;
 
     fn disk(&mut self, owner: Owner) -> impl Disk<Handle = Handle, Fault = Infallible> {
-        Asking(Asked { model: self, owner })
+        Asking {
+            host: Asked { model: self, owner },
+            syncs: true,
+        }
     }
 
     fn keep(&mut self, _: Owner, handle: Handle) -> Handle {
