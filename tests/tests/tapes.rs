@@ -28,6 +28,11 @@ fn protocols() -> BTreeSet<String> {
                 continue;
             };
             let (_, body) = rest.split_once(" {\n").unwrap();
+            // `create` is `create_while` with nothing to do meanwhile.
+            if body.contains(&format!(" {name}_while(")) {
+                continue;
+            }
+            let name = name.strip_suffix("_while").unwrap_or(name);
             let word: String = name.split('_').map(capital).collect();
             let begins = body.split("Call::").next().unwrap_or_default().trim();
             assert!(
@@ -185,7 +190,14 @@ fn changes(line: &Line) -> Vec<Line> {
             changes.extend(Line::decode(changed.as_bytes()));
         }
     }
-    if let Line::Effect(effect @ (Effect::RenameNew(..) | Effect::Mkdir(_)), _) = line {
+    // Whether the last spare is missing or in the way comes to the same.
+    let is_spare = matches!(
+        line,
+        Line::Effect(Effect::RenameNew(Place::Dir(Dir::Spare(_)), _), _)
+    );
+    if let Line::Effect(effect @ (Effect::RenameNew(..) | Effect::Mkdir(_)), _) = line
+        && !is_spare
+    {
         changes.push(Line::Effect(effect.clone(), Reply::Changed(Change::Exists)));
     }
     if let Line::Effect(

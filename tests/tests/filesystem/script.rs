@@ -126,7 +126,8 @@ impl Script {
             Name::Tree,
             Name::Control,
             Name::Taken,
-            Name::Other(b"log".to_vec()),
+            Name::Log,
+            Name::Other(b"odd".to_vec()),
         ];
         names.retain(|_| dice.chance(55));
         names.push(Name::Lock);
