@@ -1,10 +1,11 @@
 //! A role played to its end with nobody else there: how a scene is set before the checking begins, and how a
 //! state is asked whether it heals alone (R22).
 
+use crate::coverage::Coverage;
 use crate::effect::{Effect, Reply, Wake};
 use crate::machine::Machine;
 use crate::mutant::Editing;
-use crate::replay::{Asking, At, Host};
+use crate::replay::{Asking, At, Host, Wanted};
 use crate::role::{Outcome, Part};
 use crate::stage::News;
 
@@ -17,6 +18,7 @@ pub struct Alone<'a> {
     machine: &'a mut Machine,
     effects_left: u32,
     trees: Trees,
+    coverage: Option<&'a Coverage>,
 }
 
 /// What becomes of the tree that a worker starts and then sleeps over.
@@ -40,7 +42,7 @@ pub enum Stopped {
 impl Host for Alone<'_> {
     type Fault = Stopped;
 
-    fn answer(&mut self, _: At, effect: impl FnOnce() -> Effect) -> Result<Reply, Stopped> {
+    fn answer(&mut self, at: At, effect: impl FnOnce() -> Effect) -> Result<Reply, Stopped> {
         self.effects_left = self.effects_left.checked_sub(1).ok_or(Stopped::TooLong)?;
         let effect = effect();
         if self.machine.is_asleep(LANE, &effect) {
@@ -50,7 +52,11 @@ impl Host for Alone<'_> {
             }
             return Ok(Reply::Woke(Wake::Ended));
         }
-        Ok(self.machine.apply(LANE, &effect))
+        let reply = self.machine.apply(LANE, &effect);
+        if let Some(coverage) = self.coverage {
+            coverage.note(&Wanted { effect, at }, &reply);
+        }
+        Ok(reply)
     }
 
     fn failure(&self) -> Stopped {
@@ -64,17 +70,19 @@ impl Host for Alone<'_> {
     fn hear(&mut self, _: News) {}
 }
 
-/// Play `part` to its end, in at most `effects` effects.
+/// Play `part` to its end, in at most `effects` effects, and note what it reached.
 pub fn play(
     machine: &mut Machine,
     part: &Part,
     effects: u32,
     trees: Trees,
+    coverage: Option<&Coverage>,
 ) -> Result<Outcome, Stopped> {
     let alone = Alone {
         machine: &mut *machine,
         effects_left: effects,
         trees,
+        coverage,
     };
     let mut disk = Asking {
         host: Editing::new(alone, part.edit),

@@ -75,6 +75,15 @@ impl World {
         self.with_syncs()
     }
 
+    /// Where the last one begins only after the boot.
+    #[must_use]
+    pub fn the_last_after_boot(mut self) -> World {
+        if let Some(last) = self.parts.last_mut() {
+            last.after_boot = true;
+        }
+        self
+    }
+
     fn with_syncs(mut self) -> World {
         for part in &mut self.parts {
             part.syncs = true;
@@ -263,7 +272,9 @@ fn ordinary() -> Vec<World> {
 
 /// Those about frozen and lingering trees, unreadable records, failing disks and losses of power.
 fn hostile() -> Vec<World> {
-    use crate::scene::Scene::{GarbageDescriptor, GarbagePointer, GarbageStatus, Litter};
+    use crate::scene::Scene::{
+        Emptied, EmptiedEnd, GarbageDescriptor, GarbagePointer, GarbageStatus, Litter,
+    };
     let closing = Nature {
         holding: false,
         ..Nature::default()
@@ -323,6 +334,15 @@ fn hostile() -> Vec<World> {
             0,
         )
         .large(),
+        world("emptied", Emptied, &[Worker, Reader, Client(Cancel)], 0)
+            .seeing(&[Sight::Done, Sight::SawInterrupted]),
+        world("emptied-end", EmptiedEnd, &[Reader, Worker, Sweeper], 0),
+        world("two-clients", Queued, &[Client(Pause), Client(Resume)], 0),
+        world("cancel-pause", Queued, &[Client(Cancel), Client(Pause)], 1),
+        world("garbage-numbered", GarbagePointer, &[Numbered], 0),
+        world("starters-power", Empty, &[Starter, Starter], 0)
+            .losing_power()
+            .the_last_after_boot(),
         world("numbered", Empty, &[Numbered, Numbered], 1),
         world("numbered-starter", Empty, &[Numbered, Collector, Reader], 0),
         world("worker-failing", Queued, &[Worker, Reader], 0).failing(2),

@@ -26,6 +26,10 @@ pub enum Scene {
     Ended,
     /// The same, and its status cannot be read.
     GarbageStatus,
+    /// The same, and somebody has emptied its status.
+    EmptiedEnd,
+    /// A job whose worker was lost, and a loss of power has emptied its status.
+    Emptied,
     /// A job that waits, and its descriptor cannot be read.
     GarbageDescriptor,
     /// A job that was started under a key and has ended, and the key's pointer cannot be read.
@@ -37,8 +41,27 @@ pub enum Scene {
 impl Scene {
     /// Whether a record is there that cannot be read.
     pub fn has_garbage(self) -> bool {
-        use Scene::{GarbageDescriptor, GarbagePointer, GarbageStatus};
-        matches!(self, GarbageStatus | GarbageDescriptor | GarbagePointer)
+        use Scene::{EmptiedEnd, GarbageDescriptor, GarbagePointer, GarbageStatus};
+        matches!(
+            self,
+            GarbageStatus | EmptiedEnd | GarbageDescriptor | GarbagePointer
+        )
+    }
+
+    /// Whether the job has a record that cannot be read.
+    pub fn is_unreadable(self) -> bool {
+        // An emptied status reads as that of a running job while somebody holds it.
+        self.has_garbage() && !matches!(self, Scene::GarbagePointer | Scene::EmptiedEnd)
+    }
+
+    /// Whether something lies in `staging/` from the beginning.
+    pub fn has_litter(self) -> bool {
+        self == Scene::Litter
+    }
+
+    /// Whether there is no job yet.
+    pub fn is_without_job(self) -> bool {
+        matches!(self, Scene::Empty | Scene::Laid | Scene::Litter)
     }
 
     /// The machine as it is then, with trees of this nature. With `power`, it keeps account of what would survive a
@@ -53,7 +76,7 @@ impl Scene {
         let mut act = |role, trees, effects| {
             let part = Part::new(role, first_job(), "scene", 2);
             // A worker that is killed in its sleep is part of the scene.
-            let _ = play(&mut machine, &part, effects, trees);
+            let _ = play(&mut machine, &part, effects, trees, None);
         };
         match self {
             Scene::Empty => {}
@@ -71,8 +94,12 @@ impl Scene {
             | Scene::GarbagePointer
             | Scene::GarbageDescriptor => {}
             Scene::Paused => act(Role::Client(Request::Pause), Trees::End, 100),
-            Scene::Abandoned | Scene::Orphaned => act(Role::Worker, Trees::OutliveTheWorker, 100),
-            Scene::Ended | Scene::GarbageStatus => act(Role::Worker, Trees::End, 100),
+            Scene::Abandoned | Scene::Orphaned | Scene::Emptied => {
+                act(Role::Worker, Trees::OutliveTheWorker, 100)
+            }
+            Scene::Ended | Scene::GarbageStatus | Scene::EmptiedEnd => {
+                act(Role::Worker, Trees::End, 100)
+            }
         }
         let garbage = match self {
             Scene::GarbageStatus => Some(Place::of_job(&first_job(), Name::Status)),
@@ -83,7 +110,12 @@ impl Scene {
         if let Some(place) = garbage {
             machine.files.spoil(&place);
         }
-        if self == Scene::Abandoned {
+        if matches!(self, Scene::Emptied | Scene::EmptiedEnd) {
+            machine
+                .files
+                .empty(&Place::of_job(&first_job(), Name::Status));
+        }
+        if matches!(self, Scene::Abandoned | Scene::Emptied) {
             machine.end_tree(LANE);
             machine.files.renumber();
         }

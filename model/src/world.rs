@@ -318,17 +318,22 @@ impl World {
     /// Let a process take a reply in, and judge what it came to if it is at its end.
     fn tell(&self, next: &mut State, lane: u8, reply: Reply) {
         let part = &self.parts[usize::from(lane)];
-        let denied = next.faults_left < self.faults;
+        let smooth = next.faults_left == self.faults;
         next.process(lane).take(part, reply);
-        let process = next.process(lane);
+        let process = &next.processes[usize::from(lane)];
         match process.progress {
             Progress::Ended(_) => {
-                let judged = step::by_outcome(process, part.role, self.scene.has_garbage(), denied);
-                process.truths = 0;
+                let end = step::End {
+                    part,
+                    files: &next.machine.files,
+                    smooth,
+                    scene: self.scene,
+                };
+                let judged = step::by_outcome(process, end);
                 next.broken.extend(judged);
+                next.process(lane).truths = 0;
                 // What was open when an error was met is dropped, which closes it too (F2).
-                let leaks = next.machine.files.has_open(Owner::Process(lane));
-                if leaks && next.faults_left == self.faults {
+                if smooth && next.machine.files.has_open(Owner::Process(lane)) {
                     let leak = Rule::Handles.broken("a file is left open");
                     next.broken.push(leak);
                 }
@@ -360,8 +365,13 @@ impl World {
             }
             Owner::Tree(_) => false,
         };
+        let waits_for_boot = self
+            .parts
+            .get(usize::from(lane))
+            .is_some_and(|part| part.after_boot && state.may_lose_power);
         match wants(lane) {
             None => false,
+            _ if waits_for_boot => false,
             Some(Effect::GiveWay(_)) if self.patience == Patience::Fair => {
                 let mut others = state.machine.files.in_the_way_of(Owner::Process(lane));
                 !others.any(is_quick)
@@ -380,7 +390,8 @@ impl World {
     fn is_stuck(&self, state: &State) -> bool {
         let mut lanes = (0u8..).take(state.processes.len());
         let can_move = lanes.any(|lane| self.is_ready(state, lane));
-        !can_move && state.machine.trees().is_empty() && !state.is_at_rest()
+        let may_boot = state.may_lose_power;
+        !can_move && !may_boot && state.machine.trees().is_empty() && !state.is_at_rest()
     }
 }
 

@@ -164,6 +164,11 @@ impl Filesystem {
         self.write(place, Data::Garbage);
     }
 
+    /// A loss of power, or somebody who is no program of ours, leaves a file without content.
+    pub fn empty(&mut self, place: &Place) {
+        self.write(place, Data::Empty);
+    }
+
     /// Let the process of `owner` start a tree that shares the open file `handle`.
     pub fn inherit(&mut self, owner: Owner, handle: Handle, tree: Owner) {
         self.share(owner, handle, tree);

@@ -105,6 +105,13 @@ impl Filesystem {
         self.medium.is_some()
     }
 
+    /// How many changes may be on the medium or not.
+    pub fn unsynced(&self) -> usize {
+        self.medium
+            .as_ref()
+            .map_or(0, |medium| medium.namings.len() + medium.dirty.len())
+    }
+
     /// What may be there after a loss of power, each possibility once; nothing where power is never lost.
     pub fn images(&self) -> Vec<Filesystem> {
         let Some(medium) = &self.medium else {

@@ -128,7 +128,7 @@ impl Filesystem {
             .next()
             .is_some();
         let status = match self.status_of(id) {
-            Some(lost) if lost.lost => {
+            Some(lost) if lost.lost && !held => {
                 let history = self.history_of(id).cloned().unwrap_or_default();
                 &liveness::find_again(lost.clone(), &history).ok()?
             }

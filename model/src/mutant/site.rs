@@ -153,7 +153,10 @@ fn sites_of(file: &'static str, text: &'static str) -> Vec<Site> {
 /// The name of the function that begins in this line.
 fn function_in(line: &'static str) -> Option<&'static str> {
     let words = line.trim_start();
-    let words = words.strip_prefix("pub ").unwrap_or(words);
+    let words = ["pub ", "pub(super) "]
+        .iter()
+        .find_map(|public| words.strip_prefix(public))
+        .unwrap_or(words);
     let name = words.strip_prefix("fn ")?;
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_')?;
     Some(&name[..end])

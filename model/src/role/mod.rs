@@ -63,6 +63,8 @@ pub struct Part {
     pub ticket: Ticket,
     /// The time on its clock, in ms. Clocks of different processes need not agree.
     pub now_ms: u64,
+    /// Whether it begins only after the boot that follows a loss of power.
+    pub after_boot: bool,
     /// Whether its command is frozen by a pause, and not ended.
     pub freezes: bool,
     /// Whether its syncs are effects.
@@ -125,6 +127,7 @@ impl Part {
             job,
             ticket: Ticket::parse(ticket).expect("a short word is a ticket"),
             now_ms,
+            after_boot: false,
             freezes: false,
             syncs: false,
             edit: None,

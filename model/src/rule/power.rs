@@ -11,6 +11,9 @@ use crate::filesystem::Filesystem;
 use crate::shared::hash_of;
 use crate::world::{Power, State, World};
 
+/// How much may lie unsynced at once: every way in which it may come out is tried, and they double with each.
+const UNSYNCED: usize = 14;
+
 /// The files, with what was promised about them, of which it is known that they survive every loss of power. Many
 /// states share them, as nothing of a process survives.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +46,9 @@ pub fn judge(world: &World, state: &State) -> Vec<Broken> {
     let key = hash_of(&(files, promised));
     if world.survivors.contains(key) {
         return Vec::new();
+    }
+    if files.unsynced() > UNSYNCED {
+        return vec![Rule::Bounded.broken("more lies unsynced than can be tried in every way")];
     }
     for image in files.images() {
         let after = reboot(state, image);

@@ -22,6 +22,11 @@ pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
     let nothing_happened = state.crashes_left == world.crashes
         && state.faults_left == world.faults
         && state.may_lose_power == (world.power == Power::Lost);
+    // Whoever comes upon a collector leaves it what that has touched, and it may have gone by already.
+    let collected = world.parts.iter().any(|part| part.role == Role::Collector);
+    if nothing_happened && !collected && !world.scene.has_litter() {
+        broken.extend(litter(&state.machine.files));
+    }
     if nothing_happened && world.patience == Patience::Fair {
         // Whoever had the lock last has seen to it: nobody else has to come.
         let files = &state.machine.files;
@@ -105,14 +110,23 @@ fn mend(world: &World, machine: &mut Machine) -> Result<(), Broken> {
         ..Part::new(role, job.clone(), "mend", 100)
     };
     for id in machine.files.jobs() {
-        play(machine, &part(Role::Recoverer, &id), EFFECTS, Trees::End)
-            .map_err(|_| Rule::R22.broken(format!("recovering {id} takes too long")))?;
+        let recoverer = part(Role::Recoverer, &id);
+        play(
+            machine,
+            &recoverer,
+            EFFECTS,
+            Trees::End,
+            Some(&world.coverage),
+        )
+        .map_err(|_| Rule::R22.broken(format!("recovering {id} takes too long")))?;
     }
+    let collector = part(Role::Collector, &first_job());
     play(
         machine,
-        &part(Role::Collector, &first_job()),
+        &collector,
         EFFECTS,
         Trees::End,
+        Some(&world.coverage),
     )
     .map_err(|_| Rule::R22.broken("collecting takes too long"))?;
     Ok(())
@@ -125,7 +139,12 @@ fn unrest(files: &Filesystem, id: &JobId) -> Option<Broken> {
         let data = files.data(&Place::of_job(id, name));
         data.is_some_and(|data| data.is_garbage())
     };
-    if garbage(Name::Status) || garbage(Name::Descriptor) {
+    let ended = files
+        .history_of(id)
+        .and_then(|history| history.last_state())
+        .is_some_and(JobState::is_terminal);
+    let emptied = ended && files.status_of(id).is_some_and(|status| status.lost);
+    if garbage(Name::Status) || garbage(Name::Descriptor) || emptied {
         return None;
     }
     let recorded = files.recorded(id);

@@ -9,7 +9,8 @@ use super::{Broken, Rule};
 use crate::effect::{Effect, Reply};
 use crate::filesystem::{Filesystem, Owner};
 use crate::process::Process;
-use crate::role::{Outcome, Role};
+use crate::role::{Outcome, Part};
+use crate::scene::Scene;
 use crate::world::State;
 
 /// What is broken by letting `effect` of `lane` happen to `before`, given what it came to.
@@ -181,7 +182,8 @@ pub fn changed(before: &State, after: &State) -> Vec<Broken> {
 /// What is wrong with the job's history, if anything is.
 fn history(files: &Filesystem, id: &JobId) -> Option<String> {
     let status = files.data(&Place::of_job(id, Name::Status));
-    if status.is_some_and(|status| status.is_garbage()) {
+    if status.is_some_and(|status| status.is_broken()) {
+        // What cannot be read says nothing.
         return None;
     }
     let states: Vec<_> = files.history_of(id)?.states().collect();
@@ -209,27 +211,73 @@ fn end(before: &Filesystem, after: &Filesystem, id: &JobId) -> Option<String> {
     (!same).then(|| format!("a job that was {} is something else", ended.state))
 }
 
-/// What is broken by what a process came to: what a reader said must have been true while it looked (R3, R4), and no
-/// record is damaged but where there is `garbage` from the beginning. `denied`: something may have been kept from it.
-pub fn by_outcome(process: &Process, role: Role, garbage: bool, denied: bool) -> Option<Broken> {
-    let said = match process.outcome()? {
-        Outcome::Damaged if !garbage => {
-            return Some(Rule::R8.broken("a record is damaged"));
-        }
-        Outcome::Brought(job::State::Failed) if !denied => {
-            return Some(Rule::R18.broken("a job that nothing keeps from running is not run"));
-        }
-        Outcome::Busy if !denied && role.is_maker() => {
-            return Some(Rule::R18.broken("a job that nothing keeps from being made is not made"));
-        }
-        Outcome::Saw(state) if role.is_reader() => Some(state),
-        Outcome::Gone if role.is_reader() => None,
+/// How things stood when a process came to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// What it did.
+    pub part: &'a Part,
+    /// The files then.
+    pub files: &'a Filesystem,
+    /// Whether nothing ever failed or was denied.
+    pub smooth: bool,
+    /// How the world began.
+    pub scene: Scene,
+}
+
+/// What is broken by what a process came to.
+pub fn by_outcome(process: &Process, end: End<'_>) -> Vec<Broken> {
+    let Some(outcome) = process.outcome() else {
+        return Vec::new();
+    };
+    let role = end.part.role;
+    let mut broken = Vec::new();
+    if outcome == Outcome::Damaged && !end.scene.has_garbage() {
+        broken.push(Rule::R8.broken("a record is damaged"));
+    }
+    if role.is_reader() && end.scene.is_unreadable() && end.smooth && outcome != Outcome::Damaged {
+        broken.push(Rule::R21.broken("what cannot be read is not reported"));
+    }
+    if end.smooth && outcome == Outcome::Brought(job::State::Failed) {
+        broken.push(Rule::R18.broken("a job that nothing keeps from running is not run"));
+    }
+    if end.smooth && outcome == Outcome::Busy && role.is_maker() {
+        broken.push(Rule::R18.broken("a job that nothing keeps from being made is not made"));
+    }
+    broken.extend(unfinished(process, outcome, end).map(|how| Rule::R7.broken(how)));
+    if role.is_reader() {
+        broken.extend(untrue(process, outcome, end.smooth));
+    } else if outcome == Outcome::Gone && !end.scene.is_without_job() {
+        let stands = end.files.has_job(&end.part.job);
+        broken.extend(stands.then(|| Rule::R3.broken("a job that is there is called gone")));
+    }
+    broken
+}
+
+/// Whether a worker has left a job without having written its history to the end. One that could not record that the
+/// command runs has nothing to tell.
+fn unfinished(process: &Process, outcome: Outcome, end: End<'_>) -> Option<String> {
+    let Outcome::Brought(state) = outcome else {
+        return None;
+    };
+    // Somebody else may have it by now; whoever left it in an end has had the last word.
+    let (id, _) = process.standing.recorded.as_ref()?;
+    let history = end.files.history_of(id)?;
+    let states: Vec<_> = history.states().collect();
+    (state.is_terminal() && states.last() != Some(&state))
+        .then(|| format!("a worker leaves a job {state}, and its history is {states:?}"))
+}
+
+/// What a reader said must have been true at some instant while it looked (R3, R4).
+fn untrue(process: &Process, outcome: Outcome, smooth: bool) -> Option<Broken> {
+    let said = match outcome {
+        Outcome::Saw(state) => Some(state),
+        Outcome::Gone => None,
         _ => return None,
     };
     if process.truths & bit(said) != 0 {
         return None;
     }
-    if denied && said.is_some_and(|said| said != job::State::Interrupted) {
+    if !smooth && said.is_some_and(|said| said != job::State::Interrupted) {
         // What cannot be opened counts as held (R3), so a job may look alive to whoever is kept from looking.
         return None;
     }

@@ -87,11 +87,15 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
     let (status, held) = match disk.open(&dir.at(Name::Lock), Mode::Shared)? {
         Open::Denied => (first, true),
         // Without a lock file nobody can be responsible. A job that was swept meanwhile is gone altogether.
-        Open::Absent if disk.exists(&Place::Dir(dir.clone()))? => (disk.read_status(&dir)?, false),
+        Open::Absent if disk.exists(&Place::Dir(dir.clone()))? => (last_word(disk, &dir)?, false),
         Open::Absent => return Ok(Look::Gone),
         Open::Opened(lock) => {
             let free = disk.lock(&lock, Mode::Shared)?;
-            let status = disk.read_status(&dir)?;
+            let status = if free {
+                last_word(disk, &dir)?
+            } else {
+                disk.read_status(&dir)?
+            };
             disk.close(lock)?;
             (status, !free)
         }
@@ -102,14 +106,6 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
         Read::Absent if never_held => Status::queued(descriptor.created_at_ms),
         // The job was swept between the two.
         Read::Absent => return Ok(Look::Gone),
-    };
-    let status = if status.lost {
-        match liveness::find_again(status, &disk.read_history(&dir)?) {
-            Ok(status) => status,
-            Err(why) => return Ok(damaged(Name::Status, why)),
-        }
-    } else {
-        status
     };
     let state = liveness::conclude(&descriptor, &status, held);
     // A worker that stays with an ended job knows that something is left, whoever closed the tree lock. Without one
@@ -125,6 +121,20 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
         held,
         leftovers,
     })))
+}
+
+/// The status of a job that nobody holds. Where a loss of power has taken it, what the history still knows: nobody may be
+/// writing either meanwhile, or the two would be of different times.
+fn last_word<D: Disk>(disk: &mut D, dir: &Dir) -> Result<Read<Status>, D::Fault> {
+    Ok(match disk.read_status(dir)? {
+        Read::Value(status) if status.lost => {
+            match liveness::find_again(status, &disk.read_history(dir)?) {
+                Ok(status) => Read::Value(status),
+                Err(why) => Read::Damaged(why),
+            }
+        }
+        status => status,
+    })
 }
 
 fn damaged(file: Name, why: Damaged) -> Look {

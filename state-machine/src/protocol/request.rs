@@ -84,7 +84,11 @@ pub fn request<D: Disk>(
                 Some(_) | None => disk.give_way(nth)?,
             },
             _ if disk.exists(&Place::Dir(dir.clone()))? => {}
-            _ => return Ok(Asked::Gone),
+            _ => {
+                // What found no place is nobody's.
+                disk.unlink(&staged)?;
+                return Ok(Asked::Gone);
+            }
         }
     }
     Ok(Asked::Crowded)

@@ -1,0 +1,121 @@
+//! Getting the protocols wrong, one effect at a time, and seeing that it is noticed.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use outlive_model::golden;
+use outlive_model::mutant::Edit;
+use outlive_model::mutant::table::{self, Caught, Stage};
+use outlive_model::rule::Rule;
+
+use super::Asked;
+
+/// Every mutant, tried or to be tried, in the order of the table.
+struct Progress {
+    edits: Vec<Edit>,
+    caught: Vec<Option<Option<Caught>>>,
+    next: usize,
+    told: usize,
+    good: bool,
+}
+
+/// Try every mutant, as many at a time as there are threads.
+pub(crate) fn mutants(asked: &Asked) -> ExitCode {
+    let is_asked = |edit: &Edit| {
+        let name = edit.to_string();
+        asked.show.as_ref().is_none_or(|shown| *shown == name)
+    };
+    let edits: Vec<Edit> = table::edits().into_iter().filter(is_asked).collect();
+    let progress = Mutex::new(Progress {
+        caught: edits.iter().map(|_| None).collect(),
+        edits,
+        next: 0,
+        told: 0,
+        good: true,
+    });
+    let stages = table::stages();
+    std::thread::scope(|scope| {
+        for _ in 0..asked.threads {
+            scope.spawn(|| try_one_after_the_other(&progress, &stages, asked));
+        }
+    });
+    let progress = progress.into_inner().expect("no thread panics");
+    summary(&progress);
+    if progress.good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn try_one_after_the_other(progress: &Mutex<Progress>, stages: &[Stage], asked: &Asked) {
+    loop {
+        let (number, edit) = {
+            let mut progress = progress.lock().expect("no thread panics");
+            let number = progress.next;
+            let Some(&edit) = progress.edits.get(number) else {
+                return;
+            };
+            progress.next += 1;
+            (number, edit)
+        };
+        let caught = table::catch(edit, stages);
+        let mut progress = progress.lock().expect("no thread panics");
+        progress.caught[number] = Some(caught);
+        progress.tell(asked);
+    }
+}
+
+impl Progress {
+    /// Tell of those that are tried, in order.
+    fn tell(&mut self, asked: &Asked) {
+        while let Some(Some(caught)) = self.caught.get(self.told) {
+            let name = self.edits[self.told].to_string();
+            let (good, verdict) = judge(&name, caught.as_ref(), asked.bless);
+            println!("{name:<48} {verdict}");
+            if let (Some(_), Some(caught)) = (&asked.show, caught) {
+                println!("{}", caught.lanes);
+            }
+            self.good &= good;
+            self.told += 1;
+        }
+    }
+}
+
+/// Whether a mutant is noticed as is written down, and what there is to say.
+fn judge(name: &str, caught: Option<&Caught>, bless: bool) -> (bool, String) {
+    match (caught, table::why_harmless(name)) {
+        (Some(caught), None) => {
+            let found = caught.to_string();
+            let known = golden::MUTANTS.get(name);
+            if bless {
+                let written = golden::MUTANTS.write(name, &found);
+                return (written.is_ok(), found);
+            }
+            match known {
+                Some(known) if known == found => (true, found),
+                Some(known) => (false, format!("{found}, WHERE {known} is written down")),
+                None => (false, format!("{found}, WHERE nothing is written down")),
+            }
+        }
+        (None, Some(why)) => (true, format!("harmless: {why}")),
+        (Some(caught), Some(_)) => (false, format!("CAUGHT, and said to be harmless: {caught}")),
+        (None, None) => (false, "SURVIVES".into()),
+    }
+}
+
+fn summary(progress: &Progress) {
+    let caught: Vec<&Caught> = progress.caught.iter().flatten().flatten().collect();
+    let mut rules: BTreeMap<Option<Rule>, usize> = BTreeMap::new();
+    for caught in &caught {
+        *rules.entry(caught.rule).or_default() += 1;
+    }
+    println!("\n{} of {} are caught", caught.len(), progress.edits.len());
+    for (rule, number) in rules {
+        match rule {
+            Some(rule) => println!("{number:>4} break {rule:?}"),
+            None => println!("{number:>4} keep something from ever being seen"),
+        }
+    }
+}
