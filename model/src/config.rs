@@ -361,6 +361,12 @@ fn hostile() -> Vec<World> {
         )
         .failing(1),
         world("create-power", Empty, &[Creator], 0).losing_power(),
+        world("lay-in-power", Empty, &[Layer], 0)
+            .losing_power()
+            .seeing(&[Sight::LaidIn]),
+        world("spare-create-power", Laid, &[Creator], 0)
+            .losing_power()
+            .seeing(&[Sight::Made]),
         world("create-collect-power", Empty, &[Creator, Collector], 0).losing_power(),
         world("worker-power", Queued, &[Worker], 0).losing_power(),
         world("worker-client-power", Queued, &[Worker, Client(Cancel)], 0)

@@ -2,9 +2,9 @@
 
 use outlive_model::effect::{Effect, Reply};
 use outlive_model::filesystem::{Data, Filesystem, Owner};
-use outlive_model::role::first_job;
-use state_machine::control::Request;
-use state_machine::disk::{Change, Create, Dir, Mode, Name, Open, Place};
+use outlive_model::role::{descriptor, first_job};
+use state_machine::control::{Control, Request};
+use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place, Read};
 use state_machine::id::Ticket;
 use state_machine::job::State;
 use state_machine::record::Line;
@@ -180,6 +180,104 @@ fn half_an_append_costs_the_line_after_it_unless_that_mends() {
         assert_eq!(history.lines.len(), lines);
         assert!(!history.torn);
     }
+}
+
+/// A staged directory with room for a descriptor in it.
+fn with_room() -> (Filesystem, Place) {
+    let mut files = with_staged_lock();
+    let place = staged().at(Name::Descriptor);
+    let laid_in = Effect::Write(place.clone(), Data::Blank);
+    assert_eq!(change(&mut files, laid_in), Change::Done);
+    (files, place)
+}
+
+fn job() -> Data {
+    Data::Descriptor(Box::new(descriptor()))
+}
+
+#[test]
+fn a_fill_keeps_the_length_and_needs_room() {
+    let (mut files, place) = with_room();
+    let fill = Effect::Fill(place.clone(), job());
+    assert_eq!(files.apply(ME, &fill), Reply::Filled(Fill::Done));
+    let held = files.data(&place).expect("it is there");
+    assert_eq!(held.length(), Data::Blank.length());
+    assert_eq!(held.descriptor(), Read::Value(descriptor()));
+    assert!(matches!(held.control(), Control::Unknown(_)), "too long");
+    // What was filled in can be filled in again, and an empty file has no room.
+    assert_eq!(files.apply(ME, &fill), Reply::Filled(Fill::Done));
+    let into_lock = Effect::Fill(staged().at(Name::Lock), job());
+    assert_eq!(files.apply(ME, &into_lock), Reply::Filled(Fill::NoRoom));
+    let into_nothing = Effect::Fill(staged().at(Name::Status), job());
+    assert_eq!(files.apply(ME, &into_nothing), Reply::Filled(Fill::Absent));
+}
+
+#[test]
+fn a_fill_that_is_cut_short_leaves_neither_the_old_nor_the_new() {
+    let (whole, place) = with_room();
+    let fill = Effect::Fill(place.clone(), job());
+    let is_a_mixture = |files: &Filesystem| {
+        let held = files.data(&place).expect("it is there");
+        let damaged = matches!(held.descriptor(), Read::Damaged(_));
+        damaged && **held != Data::Blank && held.length() == Data::Blank.length()
+    };
+    assert!(whole.has_halves(&fill));
+    for cut in [Filesystem::apply_half, Filesystem::apply_failure] {
+        let mut files = whole.clone();
+        cut(&mut files, &fill);
+        assert!(is_a_mixture(&files));
+        // It can be filled again all the same.
+        assert_eq!(files.apply(ME, &fill), Reply::Filled(Fill::Done));
+    }
+    // And where there is no room, nothing of it happens.
+    let mut files = whole.clone();
+    let into_lock = Effect::Fill(staged().at(Name::Lock), job());
+    assert!(!files.has_halves(&into_lock));
+    files.apply_half(&into_lock);
+    assert_eq!(files, whole);
+}
+
+#[test]
+fn a_fill_that_is_not_synced_can_be_lost_in_part() {
+    let (mut files, place) = with_room();
+    files.fit_medium();
+    files.apply(ME, &Effect::Fill(place.clone(), job()));
+    let read = |files: &Filesystem| {
+        let held = files.data(&place).expect("its name was synced");
+        (
+            held.descriptor() == Read::Value(descriptor()),
+            **held == Data::Blank,
+        )
+    };
+    let mut fates: Vec<_> = files.images().iter().map(read).collect();
+    fates.sort_unstable();
+    assert_eq!(fates, [(false, false), (false, true), (true, false)]);
+    assert_eq!(
+        change(&mut files, Effect::Sync(place.clone())),
+        Change::Done
+    );
+    let fates: Vec<_> = files.images().iter().map(read).collect();
+    assert_eq!(fates, [(true, false)]);
+}
+
+#[test]
+fn a_hand_writes_into_what_it_has_open_wherever_that_is() {
+    let mut files = with_staged_lock();
+    let [there, moved] = [Name::Control, Name::Taken].map(|name| staged().at(name));
+    for who in [ME, OTHER] {
+        let opened = files.apply(who, &Effect::HandOpen(there.clone()));
+        assert!(matches!(opened, Reply::Opened(Open::Opened(_))));
+    }
+    let taken = Effect::Rename(there, moved.clone());
+    assert_eq!(change(&mut files, taken), Change::Done);
+    let asked = |files: &Filesystem| files.data(&moved).map(|data| data.control());
+    files.apply(ME, &Effect::HandWrite(1, Request::Cancel));
+    assert_eq!(asked(&files), Some(Control::Asked(Request::Cancel)));
+    // The shorter word leaves the end of the longer one behind it: a line end.
+    files.apply(OTHER, &Effect::HandWrite(0, Request::Pause));
+    assert_eq!(asked(&files), Some(Control::Asked(Request::Pause)));
+    let length = files.data(&moved).map(|data| data.length());
+    assert_eq!(length, Some("pause\n\n".len()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use state_machine::control::{Control, Request};
 use state_machine::disk::{Content, Pointer, Read};
-use state_machine::record::{Damaged, Descriptor, History, Status};
+use state_machine::record::{self, Damaged, Descriptor, History, Status};
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +28,13 @@ pub enum Data {
     Directory,
     /// Room for a descriptor.
     Blank,
+    /// What was written over the beginning of a file, with blanks up to the length that the file had, in bytes.
+    /// Garbage where that was cut short: then it is neither the old nor the new.
+    Filled(Box<Data>, usize),
 }
+
+/// No control file that is longer is read, in bytes.
+const CONTROL_LIMIT: usize = 4096;
 
 impl From<&Content> for Data {
     fn from(content: &Content) -> Data {
@@ -52,14 +58,45 @@ impl Data {
     pub fn is_broken(&self) -> bool {
         match self {
             Data::Empty | Data::Garbage => true,
+            Data::Filled(data, _) => data.is_broken(),
             Data::History(history) => history.torn,
             _ => false,
         }
     }
 
+    /// What is to be read from it: blanks after a record do not matter.
+    pub fn record(&self) -> &Data {
+        match self {
+            Data::Filled(data, _) => data,
+            other => other,
+        }
+    }
+
+    /// How long its file is, in bytes. Garbage and a history count for nothing, as nobody knows: a torn line is as long as
+    /// it got, and a mended one leaves a line end behind.
+    pub fn length(&self) -> usize {
+        match self {
+            Data::Empty | Data::Garbage | Data::Directory | Data::History(_) => 0,
+            Data::Blank => record::blank().len(),
+            Data::Filled(_, length) => *length,
+            Data::Descriptor(descriptor) => descriptor.encode().len(),
+            Data::Status(status) => status.encode().len(),
+            Data::Request(request) => Control::encode(*request).len(),
+            Data::Pointer(pointer) => pointer.encode().len(),
+        }
+    }
+
+    /// It, written over the beginning of a file of this length, in bytes; `None` where it is too long for that.
+    pub fn filled_into(self, length: usize) -> Option<Data> {
+        (self.length() <= length).then(|| match self {
+            Data::Blank => Data::Blank,
+            data => Data::Filled(Box::new(data), length),
+        })
+    }
+
     /// The file read as a descriptor.
     pub fn descriptor(&self) -> Read<Descriptor> {
-        match self {
+        match self.record() {
             Data::Descriptor(descriptor) => Read::Value((**descriptor).clone()),
             other => Read::Damaged(Damaged(other.to_string())),
         }
@@ -67,7 +104,7 @@ impl Data {
 
     /// The file read as a status.
     pub fn status(&self) -> Read<Status> {
-        match self {
+        match self.record() {
             Data::Status(status) => Read::Value((**status).clone()),
             // What the shipped decoder makes of no bytes.
             Data::Empty => Read::Value(Status::lost()),
@@ -77,15 +114,23 @@ impl Data {
 
     /// The file read as a pointer.
     pub fn pointer(&self) -> Read<Pointer> {
-        match self {
+        match self.record() {
             Data::Pointer(pointer) => Read::Value(pointer.clone()),
             other => Read::Damaged(Damaged(other.to_string())),
         }
     }
 
-    /// The file read as a history. Anything else that is written has one line, which does not decode.
+    /// The file read as a history. Anything else that is written has one line, which does not decode, and blanks after
+    /// it are another.
     pub fn history(&self) -> History {
         match self {
+            Data::Filled(data, length) => {
+                let blanks = **data != Data::Garbage && *length > data.length() + 1;
+                History {
+                    undecodable: 1 + u32::from(blanks),
+                    ..History::default()
+                }
+            }
             Data::History(history) => history.clone(),
             Data::Empty | Data::Directory => History::default(),
             Data::Descriptor(_)
@@ -102,7 +147,8 @@ impl Data {
 
     /// The file read as a control file.
     pub fn control(&self) -> Control {
-        match self {
+        match self.record() {
+            _ if self.length() > CONTROL_LIMIT => Control::Unknown(self.to_string()),
             Data::Request(request) => Control::Asked(*request),
             Data::Empty => Control::Empty,
             other => Control::Unknown(other.to_string()),
@@ -117,6 +163,7 @@ impl fmt::Display for Data {
             Data::Garbage => f.write_str("garbage"),
             Data::Directory => f.write_str("a directory"),
             Data::Blank => f.write_str("blank"),
+            Data::Filled(data, _) => write!(f, "{data}, filled in"),
             Data::Descriptor(descriptor) => write!(f, "job {}", descriptor.id),
             Data::Status(status) => write!(f, "{}", status.state),
             Data::Request(request) => write!(f, "{request}"),

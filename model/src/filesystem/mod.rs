@@ -3,7 +3,8 @@
 //! of the product in it.
 //!
 //! What it leaves out, and why: permissions and space (that something is denied or fails is an answer that the world
-//! gives, from a budget), and the contents of a file as bytes (values cross the trait typed).
+//! gives, from a budget), and the contents of a file as bytes (values cross the trait typed; how long a file is, is
+//! known, as a file is filled in place only where there is room).
 
 mod data;
 mod names;
@@ -14,6 +15,7 @@ mod view;
 
 use std::sync::Arc;
 
+use state_machine::control::Request;
 use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
 use state_machine::record::{History, Line};
 
@@ -111,10 +113,7 @@ impl Filesystem {
             }
             Effect::HandOpen(place) => Reply::Opened(self.hand_open(owner, place)),
             Effect::HandWrite(handle, request) => {
-                let ino = self.open[self.expect(owner, *handle)].ino;
-                let word = Inode::File(Shared::new(Data::Request(*request)));
-                self.inodes[usize::from(ino)] = word;
-                self.note_content(ino);
+                self.hand_write(owner, *handle, *request);
                 Reply::Done
             }
             Effect::Spawn(..)
@@ -134,8 +133,10 @@ impl Filesystem {
             Effect::Write(place, _) => {
                 self.write(place, Data::Empty);
             }
-            Effect::Fill(place, _) => {
-                self.fill(place, Data::Empty);
+            Effect::Fill(place, data) => {
+                if let Some(mixture) = self.half_filled(place, data) {
+                    self.write(place, mixture);
+                }
             }
             Effect::Append(dir, lines, mend) => {
                 let place = dir.at(Name::Events);
@@ -153,7 +154,7 @@ impl Filesystem {
     pub fn has_halves(&self, effect: &Effect) -> bool {
         match effect {
             Effect::Write(place, _) => self.slot(place).is_ok(),
-            Effect::Fill(place, _) => self.data(place).is_some(),
+            Effect::Fill(place, data) => self.half_filled(place, data).is_some(),
             Effect::Append(dir, ..) => self.slot(&dir.at(Name::Events)).is_ok(),
             _ => false,
         }
@@ -174,14 +175,14 @@ impl Filesystem {
         self.share(owner, handle, tree);
     }
 
-    /// Let an effect fail as far as it can go before it does: a write leaves nothing of its file, an append half of its
-    /// last line, and what a sync was to bring is lost (F31).
+    /// Let an effect fail as far as it can go before it does: a write leaves nothing of its file, what fills one half of
+    /// itself, an append half of its last line, and what a sync was to bring is lost (F31).
     pub fn apply_failure(&mut self, effect: &Effect) {
         match effect {
             Effect::Write(place, _) => {
                 self.unlink(place);
             }
-            Effect::Append(..) => self.apply_half(effect),
+            Effect::Fill(..) | Effect::Append(..) => self.apply_half(effect),
             Effect::Sync(place) => {
                 if let Some(ino) = self.find(place) {
                     self.fail_to_sync(ino);
@@ -205,6 +206,24 @@ impl Filesystem {
             Change::Done => self.open_place(owner, place, Mode::Exclusive),
             _ => Open::Absent,
         }
+    }
+
+    /// Write a word where a shell stands in what it has open, which is at the beginning: a longer word that another one
+    /// wrote meanwhile shows behind it. Behind a request it only adds a line end.
+    fn hand_write(&mut self, owner: Owner, handle: Handle, request: Request) {
+        let ino = self.open[self.expect(owner, handle)].ino;
+        let Inode::File(there) = &self.inodes[usize::from(ino)] else {
+            unreachable!("a shell opens no directory to write into it");
+        };
+        let length = there.length();
+        let word = Data::Request(request);
+        let mixed = match there.record() {
+            Data::Empty | Data::Request(_) if word.length() >= length => word,
+            Data::Empty | Data::Request(_) => Data::Filled(Box::new(word), length),
+            _ => Data::Garbage,
+        };
+        self.inodes[usize::from(ino)] = Inode::File(Shared::new(mixed));
+        self.note_content(ino);
     }
 
     /// How a file is opened matters to who watches its directory, not to locks (F22); a directory is never opened for
@@ -269,15 +288,21 @@ impl Filesystem {
         Change::Done
     }
 
-    /// There is always room: what is laid in is long enough for the one command of the model.
     fn fill(&mut self, place: &Place, data: Data) -> Fill {
-        match self.data(place) {
-            None => Fill::Absent,
-            Some(_) => {
-                self.write(place, data);
-                Fill::Done
-            }
-        }
+        let Some(there) = self.data(place) else {
+            return Fill::Absent;
+        };
+        let Some(filled) = data.filled_into(there.length()) else {
+            return Fill::NoRoom;
+        };
+        self.write(place, filled);
+        Fill::Done
+    }
+
+    /// What a file holds when only a part of this was written over its beginning; `None` where it cannot be filled.
+    fn half_filled(&self, place: &Place, data: &Data) -> Option<Data> {
+        let length = self.data(place)?.length();
+        (data.length() <= length).then(|| Data::Filled(Box::new(Data::Garbage), length))
     }
 
     fn append(&mut self, place: &Place, lines: &[Line], mend: bool) -> Change {

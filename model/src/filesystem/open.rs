@@ -3,7 +3,7 @@
 
 use state_machine::disk::Mode;
 
-use super::{Filesystem, Ino, Owner};
+use super::{Data, Filesystem, Ino, Inode, Owner};
 use crate::effect::Handle;
 
 /// An open file.
@@ -39,6 +39,15 @@ impl Filesystem {
     pub(super) fn expect(&self, owner: Owner, handle: Handle) -> usize {
         self.description(owner, handle)
             .expect("a protocol used a descriptor that it does not have")
+    }
+
+    /// What the file holds that an owner has open under a number; `None` for a directory.
+    pub fn data_of(&self, owner: Owner, handle: Handle) -> Option<&Data> {
+        let ino = self.open[self.expect(owner, handle)].ino;
+        match &self.inodes[usize::from(ino)] {
+            Inode::File(data) => Some(data),
+            Inode::Directory(_) => None,
+        }
     }
 
     /// Whether `mode` can be had on `ino` through a description that has no lock yet.

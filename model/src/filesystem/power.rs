@@ -3,8 +3,10 @@
 //!
 //! A change of names is atomic and in no order with any other (F30); of two changes of one name the later one is the
 //! one that is seen when both are there. A content that was not synced is there, or not at all, or was cut to nothing
-//! (F29); what was appended to a file takes none of what was there before, and can be there in part (F32). A sync of a directory brings its names, a sync of a file its content, and neither brings the other (F28). A
-//! sync that failed brings nothing, and the next one takes the content for synced all the same (F31).
+//! (F29); what was appended to a file takes none of what was there before, and can be there in part (F32), and what was
+//! filled in place can be there in part, too, and then it is neither the old nor the new. A sync of a directory brings its
+//! names, a sync of a file its content, and neither brings the other (F28). A sync that failed brings nothing, and the next
+//! one takes the content for synced all the same (F31).
 
 use std::collections::HashSet;
 
@@ -179,6 +181,7 @@ impl Filesystem {
                 history.undecodable += 1;
                 Data::History(history)
             }
+            Data::Filled(_, length) => Data::Filled(Box::new(Data::Garbage), *length),
             _ => Data::Empty,
         };
         Inode::File(Shared::new(left))

@@ -33,7 +33,8 @@ impl Filesystem {
 
     /// Everything that stands: its path below the root, which inode it is, and what it holds where it is a file.
     pub fn walk(&self) -> Vec<(Vec<u8>, u8, Option<Shared<Data>>)> {
-        let standing = [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys].map(Place::Dir);
+        let standing =
+            [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys, Dir::Spares].map(Place::Dir);
         let mut found: Vec<_> = standing
             .iter()
             .filter_map(|place| Some((path(place).into_bytes(), self.find(place)?, None)))
@@ -74,7 +75,7 @@ impl Filesystem {
 
     /// The job's descriptor, where it can be read.
     pub fn descriptor_of(&self, id: &JobId) -> Option<&Descriptor> {
-        match &**self.data(&Place::of_job(id, Name::Descriptor))? {
+        match self.data(&Place::of_job(id, Name::Descriptor))?.record() {
             Data::Descriptor(descriptor) => Some(descriptor),
             _ => None,
         }
@@ -94,7 +95,7 @@ impl Filesystem {
 
     /// The job's status, where there is one that can be read.
     pub fn status_of(&self, id: &JobId) -> Option<&Status> {
-        match &**self.data(&Place::of_job(id, Name::Status))? {
+        match self.data(&Place::of_job(id, Name::Status))?.record() {
             Data::Status(status) => Some(status),
             Data::Empty => Some(&LOST),
             _ => None,

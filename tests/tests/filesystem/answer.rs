@@ -6,7 +6,9 @@ use std::fmt;
 use outlive_model::effect::{Effect, Handle};
 use outlive_model::filesystem::{Data, Owner};
 use state_machine::control::{Control, Request};
-use state_machine::disk::{Change, Content, Create, Disk, Mode, Name, Open, Pointer, Read};
+use state_machine::disk::{
+    Change, Content, Create, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
+};
 use state_machine::record::{Descriptor, History, Status};
 
 /// What an effect came to, on whichever disk. What is damaged is only that: the words for it are for people, and the
@@ -22,6 +24,7 @@ pub(crate) enum Answer {
     History(History),
     Control(Asked),
     Changed(Change),
+    Filled(Fill),
     Listed(Option<Vec<Name>>),
     Done,
     /// An error that no protocol decides on: the operation, and the number of the error.
@@ -79,6 +82,10 @@ pub(crate) trait Side {
     fn take(&mut self, owner: Owner, number: Handle) -> Self::Handle;
     /// Put it back.
     fn put_back(&mut self, owner: Owner, number: Handle, handle: Self::Handle);
+    /// Open a file as a shell does to write it anew. What keeps it from that is all one to it.
+    fn hand_open(&mut self, owner: Owner, place: &Place) -> Open<Handle>;
+    /// Write a word into what was opened so.
+    fn hand_write(&mut self, owner: Owner, number: Handle, request: Request);
     /// What an error is.
     fn fault(fault: Self::Fault) -> Answer;
 }
@@ -136,6 +143,7 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
         Effect::Write(place, data) => {
             Answer::Changed(side.disk(owner).write(place, &content(data))?)
         }
+        Effect::Fill(place, data) => Answer::Filled(side.disk(owner).fill(place, &content(data))?),
         Effect::Append(dir, lines, mend) => {
             Answer::Changed(side.disk(owner).append(dir, lines, *mend)?)
         }
@@ -153,6 +161,11 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
             }
             Answer::Listed(names)
         }
+        Effect::HandOpen(place) => Answer::Opened(side.hand_open(owner, place)),
+        Effect::HandWrite(number, request) => {
+            side.hand_write(owner, *number, *request);
+            Answer::Done
+        }
         other => unreachable!("not an effect of a disk: {other}"),
     })
 }
@@ -164,6 +177,7 @@ pub(crate) fn content(data: &Data) -> Content {
         Data::Status(status) => Content::Status(status.clone()),
         Data::Request(request) => Content::Request(*request),
         Data::Pointer(pointer) => Content::Pointer(pointer.clone()),
+        Data::Blank => Content::Blank,
         other => unreachable!("nobody writes {other}"),
     }
 }
@@ -185,6 +199,7 @@ pub(crate) fn kind(effect: &Effect) -> &'static str {
         Effect::ReadControl(_) => "read control",
         Effect::ReadPointer(_) => "read pointer",
         Effect::Write(..) => "write",
+        Effect::Fill(..) => "fill",
         Effect::Append(..) => "append",
         Effect::Sync(_) => "sync",
         Effect::Rename(..) => "rename",
@@ -194,6 +209,8 @@ pub(crate) fn kind(effect: &Effect) -> &'static str {
         Effect::Mkdir(_) => "mkdir",
         Effect::Rmdir(_) => "rmdir",
         Effect::List(_) => "list",
+        Effect::HandOpen(_) => "hand open",
+        Effect::HandWrite(..) => "hand write",
         other => unreachable!("not an effect of a disk: {other}"),
     }
 }
@@ -230,8 +247,9 @@ impl Answer {
             Answer::Control(Asked::Request(_)) => "request",
             Answer::Control(Asked::Empty) => "empty",
             Answer::Control(Asked::Unknown) => "unknown",
-            Answer::Changed(Change::Done) | Answer::Done => "done",
-            Answer::Changed(Change::Absent) => "absent",
+            Answer::Changed(Change::Done) | Answer::Filled(Fill::Done) | Answer::Done => "done",
+            Answer::Changed(Change::Absent) | Answer::Filled(Fill::Absent) => "absent",
+            Answer::Filled(Fill::NoRoom) => "no room",
             Answer::Changed(Change::Exists) => "exists",
             Answer::Changed(Change::NotEmpty) => "not empty",
             Answer::Changed(Change::NotDirectory) => "not a directory",

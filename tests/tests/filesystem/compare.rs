@@ -8,19 +8,22 @@ use std::time::Instant;
 use outlive_model::effect::Effect;
 use outlive_model::filesystem::{Data, Owner};
 use outlive_tests::Dice;
+use state_machine::control::Control;
 use state_machine::disk::{Change, Mode, Pointer};
 use state_machine::record::{Descriptor, History, Status};
 
-use crate::answer::{Answer, ask, content, kind};
-use crate::script::{Script, Step};
+use crate::answer::{Answer, ask, kind};
+use crate::script::{Script, Step, can_be_filled, can_be_written_by_hand, is_blank};
 use crate::sides::{Apply, Entry, Model, Real};
 
 /// A difference between the two disks that is meant to be. In none of them anything is changed on either.
 ///
 /// Beside these, what the scripts leave out because the model does not have it: the directories that always stand are
 /// never made, moved or removed, as the model has no root that they are in; no lock is converted (F9), which the model
-/// refuses; no name is spelled in two ways (`Name::Other` of a name that has a variant of its own); and nothing is
-/// appended without a line in it. Nobody but a person does any of that.
+/// refuses; no name is spelled in two ways (`Name::Other` of a name that has a variant of its own); nothing is appended
+/// without a line in it; no history is filled in place, as the model does not know how long one is; and no shell writes its
+/// word into a record that somebody else has put under its hands. Nobody but a person does any of that. And who dies while
+/// a file is filled dies in a blank one: halves of two records that are much alike can be a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Difference {
     /// `write` or `append` where a directory stands: an error on the real disk (EISDIR), as only a person can have put it
@@ -112,6 +115,12 @@ impl<'a> Both<'a> {
             Step::Ask(owner, Effect::Stands(handle, _) | Effect::Close(handle)) => {
                 self.real.lock_of(*owner, *handle).is_some()
             }
+            Step::Ask(owner, Effect::HandWrite(handle, _)) => {
+                self.real.is_by_hand(*owner, *handle)
+                    && can_be_written_by_hand(&self.model.files, *owner, *handle)
+            }
+            Step::Ask(_, Effect::Fill(place, _)) => can_be_filled(&self.model.files, place),
+            Step::DieIn(_, Effect::Fill(place, _)) => is_blank(&self.model.files, place),
             Step::Ask(..) | Step::DieIn(..) | Step::Die(_) => true,
             Step::Inherit(owner, handle, tree) => {
                 self.real.lock_of(*owner, *handle).is_some() && !self.real.has_open(*tree)
@@ -253,19 +262,26 @@ impl<'a> Both<'a> {
 fn holds(data: &Data, bytes: &[u8]) -> bool {
     match data {
         Data::Empty => bytes.is_empty(),
-        // Nobody here makes garbage, or leaves room.
-        Data::Directory | Data::Garbage | Data::Blank => false,
+        // Nobody here makes garbage but by dying while a file is filled.
+        Data::Directory | Data::Garbage => false,
+        Data::Blank => bytes.len() == data.length() && bytes.trim_ascii().is_empty(),
+        Data::Filled(_, length) if bytes.len() != *length => false,
+        Data::Filled(cut, _) if **cut == Data::Garbage => cannot_be_read(bytes),
+        Data::Filled(whole, _) => holds(whole, bytes),
         Data::Descriptor(descriptor) => Descriptor::decode(bytes).as_ref() == Ok(descriptor),
         Data::Status(status) => Status::decode(bytes).as_ref() == Ok(status),
         Data::Pointer(pointer) => Pointer::decode(bytes).as_ref() == Ok(pointer),
         Data::History(history) => History::decode(bytes) == *history,
-        Data::Request(_) => match content(data) {
-            state_machine::disk::Content::Request(request) => {
-                bytes == state_machine::control::Control::encode(request)
-            }
-            _ => false,
-        },
+        Data::Request(request) => Control::decode(bytes) == Control::Asked(*request),
     }
+}
+
+/// Whether it is no record of any kind.
+fn cannot_be_read(bytes: &[u8]) -> bool {
+    Descriptor::decode(bytes).is_err()
+        && Status::decode(bytes).is_err()
+        && Pointer::decode(bytes).is_err()
+        && !matches!(Control::decode(bytes), Control::Asked(_))
 }
 
 /// The steps of a script, and whether inodes are numbered anew after each.

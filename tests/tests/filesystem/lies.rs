@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use outlive_model::effect::{Effect, Reply};
-use outlive_model::filesystem::{Filesystem, Owner};
+use outlive_model::filesystem::{Data, Filesystem, Owner};
 use outlive_tests::Dice;
-use state_machine::disk::{Change, Mode};
+use state_machine::disk::{Change, Fill, Mode};
 
 use crate::compare::{Met, random, shrink};
 use crate::sides::{Apply, Real};
@@ -100,6 +100,60 @@ fn a_full_directory_can_be_removed(files: &mut Filesystem, owner: Owner, effect:
     }
 }
 
+/// As if it were a write: what is shorter than the record makes room for it.
+fn a_fill_finds_room(files: &mut Filesystem, owner: Owner, effect: &Effect) -> Reply {
+    match (effect, files.apply(owner, effect)) {
+        (Effect::Fill(place, data), Reply::Filled(Fill::NoRoom)) => {
+            files.apply(owner, &Effect::Write(place.clone(), data.clone()));
+            Reply::Filled(Fill::Done)
+        }
+        (_, reply) => reply,
+    }
+}
+
+/// The room is gone once something is in it.
+fn a_fill_takes_the_room_away(files: &mut Filesystem, owner: Owner, effect: &Effect) -> Reply {
+    let reply = files.apply(owner, effect);
+    if let (Effect::Fill(place, data), Reply::Filled(Fill::Done)) = (effect, &reply) {
+        files.apply(owner, &Effect::Write(place.clone(), data.clone()));
+    }
+    reply
+}
+
+/// Who has the file open keeps the old one.
+fn a_fill_makes_a_new_file(files: &mut Filesystem, owner: Owner, effect: &Effect) -> Reply {
+    if let Effect::Fill(place, data) = effect
+        && let Some(there) = files.data(place)
+        && data.length() <= there.length()
+    {
+        let there = (**there).clone();
+        files.apply(owner, &Effect::Unlink(place.clone()));
+        files.apply(owner, &Effect::Write(place.clone(), there));
+    }
+    files.apply(owner, effect)
+}
+
+/// As if a shell kept the path, and not the file.
+fn a_hand_writes_where_it_looked(files: &mut Filesystem, owner: Owner, effect: &Effect) -> Reply {
+    match effect {
+        Effect::Rename(from, to) | Effect::RenameNew(from, to)
+            if matches!(
+                files.data(from).map(|data| &**data),
+                Some(Data::Empty | Data::Request(_))
+            ) && !files.has(to) =>
+        {
+            let data = files.data(from).map(|data| (**data).clone());
+            let reply = files.apply(owner, effect);
+            if let (Reply::Changed(Change::Done), Some(data)) = (&reply, data) {
+                files.apply(owner, &Effect::Unlink(to.clone()));
+                files.apply(owner, &Effect::Write(to.clone(), data));
+            }
+            reply
+        }
+        other => files.apply(owner, other),
+    }
+}
+
 const LIES: &[(&str, Apply)] = &[
     ("rename_new replaces", rename_new_replaces),
     (
@@ -121,6 +175,13 @@ const LIES: &[(&str, Apply)] = &[
     (
         "a full directory can be removed",
         a_full_directory_can_be_removed,
+    ),
+    ("a fill finds room", a_fill_finds_room),
+    ("a fill takes the room away", a_fill_takes_the_room_away),
+    ("a fill makes a new file", a_fill_makes_a_new_file),
+    (
+        "a hand writes where it looked",
+        a_hand_writes_where_it_looked,
     ),
 ];
 

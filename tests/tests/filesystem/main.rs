@@ -46,6 +46,7 @@ const ANSWERS: &[(&str, &[&str])] = &[
     ("read control", &["absent", "request", "empty", "unknown"]),
     ("read pointer", &["value", "absent", "damaged"]),
     ("write", &["done", "absent", "fault"]),
+    ("fill", &["done", "no room", "absent"]),
     ("append", &["done", "absent", "fault"]),
     ("sync", &["done", "absent", "not a directory"]),
     (
@@ -67,6 +68,8 @@ const ANSWERS: &[(&str, &[&str])] = &[
     ("mkdir", &["done", "exists"]),
     ("rmdir", &["done", "absent", "not empty", "not a directory"]),
     ("list", &["names", "empty", "absent"]),
+    ("hand open", &["opened", "absent"]),
+    ("hand write", &["done"]),
 ];
 
 /// The place of a path, where it can be one.
@@ -78,6 +81,7 @@ fn place_of(path: &[u8]) -> Option<Place> {
             "jobs" => Dir::Job(JobId::parse(word).ok()?),
             "staging" => Dir::Staged(Ticket::parse(word).ok()?),
             "trash" => Dir::Trashed(Ticket::parse(word).ok()?),
+            "spares" => Dir::Spare(word.parse().ok()?),
             _ => return None,
         })
     };

@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Inherit(Owner, Handle, Owner),
     /// Somebody dies, and everything is closed.
     Die(Owner),
-    /// A process dies in the middle of a write or an append.
+    /// A process dies in the middle of a write, a fill or an append.
     DieIn(Owner, Effect),
 }
 
@@ -33,6 +33,25 @@ pub(crate) struct Opened {
     pub(crate) handle: Handle,
     /// Whether a lock was taken through it: none is ever converted (F9).
     pub(crate) locked: bool,
+    /// Whether a shell opened it, to write a word into it, and has not yet.
+    pub(crate) by_hand: bool,
+}
+
+/// Whether both disks know what comes of filling a file: the model does not know how long a history is.
+pub(crate) fn can_be_filled(files: &Filesystem, place: &Place) -> bool {
+    let data = files.data(place).map(|data| &**data);
+    !matches!(data, Some(Data::History(_)))
+}
+
+/// Whether a file has room in it, and nothing else.
+pub(crate) fn is_blank(files: &Filesystem, place: &Place) -> bool {
+    files.data(place).is_some_and(|data| **data == Data::Blank)
+}
+
+/// Whether what a shell has open holds nothing but what shells write.
+pub(crate) fn can_be_written_by_hand(files: &Filesystem, owner: Owner, handle: Handle) -> bool {
+    let data = files.data_of(owner, handle).map(Data::record);
+    matches!(data, Some(Data::Empty | Data::Request(_)))
 }
 
 /// The few places that one script is about.
@@ -47,7 +66,7 @@ pub(crate) struct Script {
     syncs: bool,
 }
 
-const STANDING: [Dir; 4] = [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys];
+const STANDING: [Dir; 5] = [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys, Dir::Spares];
 
 /// What can happen, and how often.
 const WEIGHTS: &[(Kind, u64)] = &[
@@ -59,18 +78,21 @@ const WEIGHTS: &[(Kind, u64)] = &[
     (Kind::Exists, 3),
     (Kind::Read, 10),
     (Kind::Write, 12),
-    (Kind::Append, 6),
+    (Kind::Fill, 7),
+    (Kind::Append, 8),
     (Kind::Sync, 2),
-    (Kind::Rename, 8),
-    (Kind::RenameNew, 7),
+    (Kind::Rename, 10),
+    (Kind::RenameNew, 8),
     (Kind::Link, 6),
     (Kind::Unlink, 5),
-    (Kind::Mkdir, 7),
+    (Kind::Mkdir, 8),
     (Kind::Rmdir, 4),
     (Kind::List, 4),
     (Kind::Inherit, 2),
     (Kind::Die, 1),
-    (Kind::DieIn, 2),
+    (Kind::DieIn, 3),
+    (Kind::HandOpen, 3),
+    (Kind::HandWrite, 3),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -83,6 +105,7 @@ enum Kind {
     Exists,
     Read,
     Write,
+    Fill,
     Append,
     Sync,
     Rename,
@@ -95,6 +118,8 @@ enum Kind {
     Inherit,
     Die,
     DieIn,
+    HandOpen,
+    HandWrite,
 }
 
 impl Script {
@@ -116,6 +141,7 @@ impl Script {
             .map(Dir::Job)
             .chain(tickets.iter().cloned().map(Dir::Staged))
             .chain(tickets.iter().cloned().map(Dir::Trashed))
+            .chain((0..some as u8).map(Dir::Spare))
             .collect();
         let mut names = vec![
             Name::Descriptor,
@@ -185,6 +211,7 @@ impl Script {
             Kind::Exists => Effect::Exists(self.any_place(files, 50)),
             Kind::Read => self.read(files),
             Kind::Write => self.write(files),
+            Kind::Fill => self.fill(files)?,
             Kind::Append => self.append(files),
             Kind::Sync if self.syncs => Effect::Sync(self.any_place(files, 80)),
             Kind::Sync => return None,
@@ -201,12 +228,22 @@ impl Script {
                 return Some(Step::Die(one.owner));
             }
             Kind::DieIn => {
-                let effect = if self.dice.chance(50) {
-                    self.write(files)
-                } else {
-                    self.append(files)
+                let effect = match self.dice.below(3) {
+                    0 => self.write(files),
+                    1 => self.fill_blank(files)?,
+                    _ => self.append(files),
                 };
                 return Some(Step::DieIn(process, effect));
+            }
+            Kind::HandOpen => Effect::HandOpen(self.target(files)),
+            Kind::HandWrite => {
+                let may = |one: &&Opened| {
+                    one.by_hand && can_be_written_by_hand(files, one.owner, one.handle)
+                };
+                let one = self.one_of(&opened.iter().filter(may).collect::<Vec<_>>())?;
+                let (owner, handle) = (one.owner, one.handle);
+                let request = *self.dice.pick(&Request::ALL);
+                return Some(Step::Ask(owner, Effect::HandWrite(handle, request)));
             }
         };
         Some(Step::Ask(process, effect))
@@ -325,12 +362,42 @@ impl Script {
             Place::File(_, Name::Pointer(_) | Name::NewPointer(_)) => 3,
             _ => 4,
         };
-        let what = if meant == 4 || self.dice.chance(25) {
-            self.dice.below(4)
-        } else {
-            meant
+        let what = match self.dice.below(100) {
+            // Room is for descriptors, and wherever it comes to lie.
+            0..20 => 4,
+            20..40 => self.dice.below(4),
+            _ if meant == 4 => self.dice.below(4),
+            _ => meant,
         };
-        let data = match what {
+        Effect::Write(place, self.data(what))
+    }
+
+    /// What is filled is mostly what was laid in, or filled in before.
+    fn fill(&mut self, files: &Filesystem) -> Option<Effect> {
+        let mut place = self.place(files, 90);
+        for _ in 0..10 {
+            let data = files.data(&place).map(|data| &**data);
+            if matches!(data, Some(Data::Blank | Data::Filled(..))) || self.dice.chance(10) {
+                break;
+            }
+            place = self.place(files, 90);
+        }
+        let what = self.dice.below(5);
+        can_be_filled(files, &place).then(|| Effect::Fill(place, self.data(what)))
+    }
+
+    /// Fill something blank, if there is anything.
+    fn fill_blank(&mut self, files: &Filesystem) -> Option<Effect> {
+        let place = (0..20)
+            .map(|_| self.place(files, 90))
+            .find(|place| is_blank(files, place))?;
+        let what = self.dice.below(4);
+        Some(Effect::Fill(place, self.data(what)))
+    }
+
+    /// A record of one kind, or room for one.
+    fn data(&mut self, what: u64) -> Data {
+        match what {
             0 => {
                 let mut descriptor = descriptor();
                 descriptor.id = self.dice.pick(&self.ids).clone();
@@ -344,12 +411,12 @@ impl Script {
                 Data::Status(Box::new(status))
             }
             2 => Data::Request(*self.dice.pick(&Request::ALL)),
-            _ => Data::Pointer(Pointer {
+            3 => Data::Pointer(Pointer {
                 job: self.dice.pick(&self.ids).clone(),
                 count: self.dice.below(3),
             }),
-        };
-        Effect::Write(place, data)
+            _ => Data::Blank,
+        }
     }
 
     fn append(&mut self, files: &Filesystem) -> Effect {

@@ -16,10 +16,11 @@ use std::time::Duration;
 use outlive::DiskError;
 use outlive::disk::{FsDisk, LockFile};
 use outlive_model::effect::{Effect, Handle, Reply, path};
-use outlive_model::filesystem::{Filesystem, Owner};
+use outlive_model::filesystem::{Data, Filesystem, Owner};
 use outlive_model::replay::{Asking, At, Host};
-use outlive_model::stage::News;
-use state_machine::disk::{Disk, Name};
+use outlive_model::stage::{News, Stage};
+use state_machine::control::{Control, Request};
+use state_machine::disk::{Disk, Name, Open, Place};
 use state_machine::record::Line;
 
 use crate::answer::{Answer, Side};
@@ -48,6 +49,13 @@ impl Model {
             files: Filesystem::default(),
             apply,
             renumbers,
+        }
+    }
+
+    fn asking(&mut self, owner: Owner) -> Asking<Asked<'_>> {
+        Asking {
+            host: Asked { model: self, owner },
+            syncs: true,
         }
     }
 
@@ -83,10 +91,7 @@ impl Side for Model {
     type Fault = Infallible;
 
     fn disk(&mut self, owner: Owner) -> impl Disk<Handle = Handle, Fault = Infallible> {
-        Asking {
-            host: Asked { model: self, owner },
-            syncs: true,
-        }
+        self.asking(owner)
     }
 
     fn keep(&mut self, _: Owner, handle: Handle) -> Handle {
@@ -99,6 +104,16 @@ impl Side for Model {
 
     fn put_back(&mut self, _: Owner, _: Handle, _: Handle) {}
 
+    fn hand_open(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
+        let mut asking = self.asking(owner);
+        let Ok(opened) = Stage::hand_open(&mut asking, place);
+        opened.map_or(Open::Absent, Open::Opened)
+    }
+
+    fn hand_write(&mut self, owner: Owner, number: Handle, request: Request) {
+        let Ok(()) = Stage::hand_write(&mut self.asking(owner), &number, request);
+    }
+
     fn fault(fault: Infallible) -> Answer {
         match fault {}
     }
@@ -107,8 +122,16 @@ impl Side for Model {
 /// An open file of the real disk.
 struct Held {
     file: LockFile,
-    /// Whether its description has a lock; those who share it share this.
-    locked: Rc<Cell<bool>>,
+    state: Rc<Cell<Way>>,
+}
+
+/// How an open file is used; those who share its description share this.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    /// Whether a lock was taken through it.
+    locked: bool,
+    /// Whether a shell opened it that has not written yet.
+    by_hand: bool,
 }
 
 /// The real disk. All owners live in this process: a lock belongs to the description (F1), so they exclude each other
@@ -120,13 +143,13 @@ pub(crate) struct Real {
     /// How long a lock is tried for that should be free.
     pub(crate) patience: Duration,
     /// What the file that is in use right now shares with its doubles.
-    taken: Option<Rc<Cell<bool>>>,
+    taken: Option<Rc<Cell<Way>>>,
 }
 
 /// Something that stands: its path below the root, its inode, and its bytes where it is a file.
 pub(crate) type Entry = (Vec<u8>, u64, Option<Vec<u8>>);
 
-const STANDING: [&str; 4] = ["jobs", "staging", "trash", "keys"];
+const STANDING: [&str; 5] = ["jobs", "staging", "trash", "keys", "spares"];
 
 impl Real {
     /// A real disk in an empty directory.
@@ -150,7 +173,8 @@ impl Real {
             .map(|(&(owner, handle), held)| Opened {
                 owner,
                 handle,
-                locked: held.locked.get(),
+                locked: held.state.get().locked,
+                by_hand: held.state.get().by_hand,
             })
             .collect()
     }
@@ -159,7 +183,13 @@ impl Real {
     pub(crate) fn lock_of(&self, owner: Owner, handle: Handle) -> Option<bool> {
         self.open
             .get(&(owner, handle))
-            .map(|held| held.locked.get())
+            .map(|held| held.state.get().locked)
+    }
+
+    /// Whether an owner has a file open as a shell that has not written yet.
+    pub(crate) fn is_by_hand(&self, owner: Owner, handle: Handle) -> bool {
+        let held = self.open.get(&(owner, handle));
+        held.is_some_and(|held| held.state.get().by_hand)
     }
 
     /// Whether an owner has anything open.
@@ -169,7 +199,10 @@ impl Real {
 
     pub(crate) fn note_lock(&mut self, owner: Owner, handle: Handle) {
         if let Some(held) = self.open.get(&(owner, handle)) {
-            held.locked.set(true);
+            held.state.set(Way {
+                locked: true,
+                ..held.state.get()
+            });
         }
     }
 
@@ -183,7 +216,7 @@ impl Real {
             .expect("there are descriptors left");
         let shared = Held {
             file: LockFile::from(doubled),
-            locked: Rc::clone(&held.locked),
+            state: Rc::clone(&held.state),
         };
         self.open.insert((with, 0), shared);
     }
@@ -193,19 +226,26 @@ impl Real {
         self.open.retain(|&(who, _), _| who != owner);
     }
 
-    /// Do the first half of a write or an append, as a process that is killed in it does.
+    /// Do the first half of a write, a fill or an append, as a process that is killed in it does.
     pub(crate) fn half(&mut self, effect: &Effect) {
+        let mut options = OpenOptions::new();
+        options.mode(0o600);
         let (place, bytes) = match effect {
             // Killed between the opening and the first byte.
-            Effect::Write(place, _) => (place.clone(), Vec::new()),
-            Effect::Append(dir, lines, mend) => (dir.at(Name::Events), half_of(lines, *mend)),
+            Effect::Write(place, _) => {
+                options.create(true).write(true).truncate(true);
+                (place.clone(), Vec::new())
+            }
+            Effect::Fill(place, data) => {
+                options.write(true);
+                let bytes = encoded(data);
+                (place.clone(), bytes[..bytes.len() / 2].to_vec())
+            }
+            Effect::Append(dir, lines, mend) => {
+                options.create(true).append(true);
+                (dir.at(Name::Events), half_of(lines, *mend))
+            }
             other => unreachable!("{other} has no halves"),
-        };
-        let mut options = OpenOptions::new();
-        options.create(true).mode(0o600);
-        match effect {
-            Effect::Write(..) => options.write(true).truncate(true),
-            _ => options.append(true),
         };
         // Where it cannot be opened, nothing happens, as on the real disk.
         if let Ok(mut file) = options.open(self.root.join(path(&place))) {
@@ -258,6 +298,17 @@ impl Real {
     }
 }
 
+/// The bytes of a record.
+fn encoded(data: &Data) -> Vec<u8> {
+    match data {
+        Data::Descriptor(descriptor) => descriptor.encode(),
+        Data::Status(status) => status.encode(),
+        Data::Request(request) => Control::encode(*request),
+        Data::Pointer(pointer) => pointer.encode(),
+        other => unreachable!("nobody dies while filling in {other}"),
+    }
+}
+
 /// The bytes of an append up to the middle of its last line.
 fn half_of(lines: &[Line], mend: bool) -> Vec<u8> {
     let mut bytes = if mend { b"\n".to_vec() } else { Vec::new() };
@@ -282,21 +333,48 @@ impl Side for Real {
     fn keep(&mut self, owner: Owner, file: LockFile) -> Handle {
         let number = (0..).find(|&number| !self.open.contains_key(&(owner, number)));
         let number = number.expect("few files are open");
-        let locked = Rc::default();
-        self.open.insert((owner, number), Held { file, locked });
+        let state = Rc::default();
+        self.open.insert((owner, number), Held { file, state });
         number
     }
 
     fn take(&mut self, owner: Owner, number: Handle) -> LockFile {
         let held = self.open.remove(&(owner, number));
         let held = held.expect("a step uses only what is open");
-        self.taken = Some(held.locked);
+        self.taken = Some(held.state);
         held.file
     }
 
     fn put_back(&mut self, owner: Owner, number: Handle, file: LockFile) {
-        let locked = self.taken.take().unwrap_or_default();
-        self.open.insert((owner, number), Held { file, locked });
+        let state = self.taken.take().unwrap_or_default();
+        self.open.insert((owner, number), Held { file, state });
+    }
+
+    fn hand_open(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
+        let mut options = OpenOptions::new();
+        options.create(true).write(true).truncate(true).mode(0o600);
+        let Ok(file) = options.open(self.root.join(path(place))) else {
+            return Open::Absent;
+        };
+        let number = self.keep(owner, LockFile::from(OwnedFd::from(file)));
+        self.open[&(owner, number)].state.set(Way {
+            by_hand: true,
+            ..Way::default()
+        });
+        Open::Opened(number)
+    }
+
+    fn hand_write(&mut self, owner: Owner, number: Handle, request: Request) {
+        let held = &self.open[&(owner, number)];
+        let fd = held.file.as_fd().try_clone_to_owned();
+        let mut file = File::from(fd.expect("there are descriptors left"));
+        let word = format!("{request}\n");
+        file.write_all(word.as_bytes())
+            .expect("the scratch directory has room");
+        held.state.set(Way {
+            by_hand: false,
+            ..held.state.get()
+        });
     }
 
     fn fault(fault: DiskError) -> Answer {
