@@ -62,10 +62,11 @@ pub struct Wanted<'a> {
     pub(super) filling: Option<Filling<'a>>,
 }
 
-/// What a write or an append puts into a file: the effects that can be cut in two.
+/// What a write, a fill or an append puts into a file: the effects that can be cut in two.
 #[derive(Debug)]
 pub(super) enum Filling<'a> {
     Write(&'a Content),
+    Fill(&'a Content),
     Append(&'a [Line], bool),
 }
 
@@ -94,6 +95,13 @@ impl<'a> Wanted<'a> {
         Wanted {
             filling: Some(Filling::Write(content)),
             ..Wanted::at(Kind::Write, place)
+        }
+    }
+
+    pub(super) fn fill(place: &Place, content: &'a Content) -> Wanted<'a> {
+        Wanted {
+            filling: Some(Filling::Fill(content)),
+            ..Wanted::at(Kind::Fill, place)
         }
     }
 

@@ -108,7 +108,8 @@ pub const ERRNOS: &[(Kind, Row)] = &[
             (Errno::IO, Fault),
         ],
     ),
-    // open(2), fstat(2), pwrite(2). ENOSPC: a file system that writes elsewhere what it writes anew.
+    // open(2), fstat(2), write(2). ENOSPC: a file system that writes elsewhere what it writes anew. EFBIG: RLIMIT_FSIZE, which
+    // asks where is written and not whether the file grows.
     (
         Kind::Fill,
         &[
@@ -117,6 +118,7 @@ pub const ERRNOS: &[(Kind, Row)] = &[
             (Errno::DQUOT, Fault),
             (Errno::NOSPC, Fault),
             (Errno::ROFS, Fault),
+            (Errno::FBIG, Fault),
             (Errno::MFILE, Fault),
             (Errno::NFILE, Fault),
             (Errno::NOMEM, Fault),

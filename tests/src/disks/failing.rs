@@ -13,7 +13,7 @@ use super::{Meddler, Verdict, half};
 pub enum Lasting {
     /// One effect fails, and nothing of it happens.
     Once,
-    /// One effect fails when half of it has happened. Only a write and an append have halves.
+    /// One effect fails when half of it has happened. Only a write, a fill and an append have halves.
     OnceHalfWay,
     /// Everything fails from then on that can fail so.
     ForEver,

@@ -143,7 +143,7 @@ impl<D: Disk<Fault = DiskError>, M: Meddler> Disk for Meddled<D, M> {
     }
 
     fn fill(&mut self, place: &Place, content: &Content) -> Result<Fill, DiskError> {
-        self.ask(Wanted::at(Kind::Fill, place))?;
+        self.ask(Wanted::fill(place, content))?;
         self.disk.fill(place, content)
     }
 

@@ -15,6 +15,7 @@ use state_machine::protocol::look::look;
 use state_machine::protocol::recover::{collect, recover_job};
 use state_machine::protocol::request::{Asked, Took, answered, discard, request, take};
 use state_machine::protocol::settle::{Searched, let_go, settle};
+use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start, start_numbered};
 use state_machine::record::What;
 
@@ -45,6 +46,7 @@ pub(crate) enum Act {
     Forget,
     Recover,
     Collect,
+    LayIn,
 }
 
 /// What the protocol needs: nothing, the lock, or the whole job.
@@ -68,7 +70,7 @@ pub(crate) struct Told {
 }
 
 impl Act {
-    pub(crate) const ALL: [Act; 23] = [
+    pub(crate) const ALL: [Act; 24] = [
         Act::Create(Durable::Yes),
         Act::Create(Durable::No),
         Act::Start(Durable::Yes),
@@ -92,14 +94,22 @@ impl Act {
         Act::Forget,
         Act::Recover,
         Act::Collect,
+        Act::LayIn,
     ];
 
     /// Whether somebody can come to call it in this scene.
     pub(crate) fn fits(self, scene: Scene) -> bool {
         let ended = scene.rest() == Some(State::Done);
         let free = scene.has_job() && scene != Scene::Held;
+        let has_spares = scene.has_spares();
         match self {
             Act::Create(_) | Act::Collect => true,
+            Act::LayIn => {
+                has_spares || matches!(scene, Scene::Empty | Scene::Queued | Scene::Litter)
+            }
+            Act::Start(_) | Act::StartNumbered if has_spares => true,
+            // What is done with a job is the same whether spares lie beside it or not.
+            _ if has_spares => false,
             Act::Start(_) | Act::StartNumbered => matches!(
                 scene,
                 Scene::Empty
@@ -221,6 +231,9 @@ impl Act {
             }
             (Act::Recover, _) => {
                 recover_job(disk, &id, 2_600)?;
+            }
+            (Act::LayIn, _) => {
+                lay_in(disk, &mine)?;
             }
             (Act::Collect, _) => {
                 collect(disk, &mine)?;

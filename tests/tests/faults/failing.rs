@@ -10,7 +10,7 @@ use crate::trial::Trial;
 use crate::{STARTING, in_parallel, see_that_nothing_was_found};
 
 /// So many combinations of protocol, scene, effect, error and duration are tried at least.
-const AT_LEAST: usize = 30_000;
+const AT_LEAST: usize = 45_000;
 
 #[derive(Default)]
 struct Share {
@@ -70,7 +70,7 @@ fn every_fault(trial: Trial, root: &Path, share: &mut Share) {
 /// Whether an effect can end in this error when half of it has happened.
 fn has_halves(kind: outlive_tests::disks::Kind, errno: Errno) -> bool {
     use outlive_tests::disks::Kind;
-    matches!(kind, Kind::Write | Kind::Append)
+    matches!(kind, Kind::Write | Kind::Fill | Kind::Append)
         && matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::IO)
 }
 

@@ -80,7 +80,55 @@ const WRONG: &[Wrong] = &[
         |_, job| fs::remove_dir_all(job).unwrap(),
         "is None",
     ),
+    (
+        Scene::Queued,
+        |_, job| fs::write(job.join("notes"), "").unwrap(),
+        "notes is in it",
+    ),
+    (
+        Scene::SpareQueued,
+        |root, _| fs::write(root.join("spares/0/job.json"), half_filled()).unwrap(),
+        "its job.json is not as it was laid in",
+    ),
+    (
+        Scene::SpareQueued,
+        |root, _| fs::write(root.join("spares/0/job.json"), "\n").unwrap(),
+        "its job.json is not as it was laid in",
+    ),
+    (
+        Scene::SpareQueued,
+        |root, _| fs::write(root.join("spares/0/log"), "said\n").unwrap(),
+        "its log is not as it was laid in",
+    ),
+    (
+        Scene::SpareQueued,
+        |root, _| fs::remove_file(root.join("spares/0/lock")).unwrap(),
+        "its lock is not as it was laid in",
+    ),
+    (
+        Scene::SpareQueued,
+        |root, _| fs::write(root.join("spares/0/status.json"), "").unwrap(),
+        "status.json is in it",
+    ),
+    (
+        Scene::SpareQueued,
+        |root, _| fs::rename(root.join("spares/0"), root.join("spares/4")).unwrap(),
+        "there is no such number",
+    ),
+    (
+        Scene::SpareOdd,
+        |root, _| fs::write(root.join("spares/0/notes"), "not mine\n").unwrap(),
+        "has changed",
+    ),
 ];
+
+/// The beginning of a descriptor in room for a whole one.
+fn half_filled() -> Vec<u8> {
+    let mut bytes = br#"{"id":"1000-x","ki"#.to_vec();
+    bytes.resize((8 << 10) - 1, b' ');
+    bytes.push(b'\n');
+    bytes
+}
 
 fn append(job: &Path, line: &str) {
     let events = job.join("events.jsonl");
@@ -105,6 +153,7 @@ fn a_store_that_is_wrong_is_found_out() {
             made: Some(job().as_str().to_owned()),
             kept: kept.into_iter().collect(),
             may_ask: false,
+            odd_spare: scene.odd_spare(),
         };
         let found = faults(&root, job().as_str(), &expected);
         assert!(
@@ -120,6 +169,7 @@ fn a_lock_that_is_held_is_found_out() {
     for (scene, word) in [
         (Scene::Held, "its lock is held"),
         (Scene::Orphaned, "its tree is held"),
+        (Scene::SpareHeld, "spares/0: its lock is held"),
     ] {
         let root = scratch.path().join(format!("{scene:?}"));
         fs::create_dir(&root).expect("the scratch directory is ours");

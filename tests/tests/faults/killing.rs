@@ -12,7 +12,7 @@ use crate::trial::Trial;
 use crate::{STARTING, in_parallel, see_that_nothing_was_found};
 
 /// So many deaths are died at least.
-const AT_LEAST: usize = 2_500;
+const AT_LEAST: usize = 3_500;
 /// What tells the child what to do: the store, the number of the trial, of the effect, and whether half way.
 const ORDER: &str = "OUTLIVE_TEST_DIE";
 
@@ -47,7 +47,7 @@ fn every_death(number: usize, trial: Trial, root: &Path, share: &mut Share) {
     let (_, never) = trial.run(root, Failing::never());
     drop((others, nobody_starts));
     for (at, kind) in never.seen.into_iter().enumerate() {
-        let halves = matches!(kind, Kind::Write | Kind::Append);
+        let halves = matches!(kind, Kind::Write | Kind::Fill | Kind::Append);
         for half_way in [false, true].into_iter().take(1 + usize::from(halves)) {
             let nobody_starts = STARTING.read();
             let others = trial.set(root);

@@ -20,9 +20,9 @@ use crate::{STARTING, scratch, see_that_nothing_was_found};
 /// What tells the child where to work.
 const ORDER: &str = "OUTLIVE_TEST_LACK";
 /// So many combinations are tried at least by limits alone, which need no privilege.
-const AT_LEAST: usize = 4_000;
+const AT_LEAST: usize = 6_000;
 /// And so many of them must have run into their limit.
-const FAILED_AT_LEAST: usize = 1_500;
+const FAILED_AT_LEAST: usize = 2_000;
 
 /// What there is too little of.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,8 @@ const LIMITS: &[Lack] = &[
     Lack::FileSize(200),
     Lack::FileSize(270),
     Lack::FileSize(350),
+    // Half the room of a spare: the whole descriptor, and not all of the blanks behind it.
+    Lack::FileSize(4096),
     Lack::Descriptors(0),
     Lack::Descriptors(1),
     Lack::Descriptors(2),

@@ -19,7 +19,33 @@ pub(crate) struct Expected {
     pub(crate) kept: Vec<(String, Vec<u8>)>,
     /// Whether a hand has made a control file and not filled it.
     pub(crate) may_ask: bool,
+    /// What a hand has done to the spare 0, where that stands: a file in it and what that holds, `None` for a link.
+    pub(crate) odd_spare: Option<(&'static str, Option<&'static str>)>,
 }
+
+/// The files of a spare, each of which must be there, and empty but for the descriptor.
+const OF_A_SPARE: [&str; 6] = [
+    "lock",
+    "job.json",
+    "tree",
+    "log",
+    "status.json.new",
+    "events.jsonl",
+];
+/// The files that a job can have at rest.
+const OF_A_JOB: [&str; 9] = [
+    "lock",
+    "job.json",
+    "tree",
+    "log",
+    "status.json",
+    "status.json.new",
+    "events.jsonl",
+    "control",
+    "control.taken",
+];
+/// How much room for a descriptor there is in a spare, in bytes.
+const ROOM: usize = 8 << 10;
 
 /// Everything that is wrong with the store, whose one known job is `job`.
 pub(crate) fn faults(root: &Path, job: &str, expected: &Expected) -> Vec<String> {
@@ -28,6 +54,11 @@ pub(crate) fn faults(root: &Path, job: &str, expected: &Expected) -> Vec<String>
         for left in names(&root.join(aside)) {
             wrong.push(format!("{aside}/{left} is left"));
         }
+    }
+    for number in names(&root.join("spares")) {
+        let odd = expected.odd_spare.filter(|_| number == "0");
+        let of_it = of_spare(root, &number, odd);
+        wrong.extend(of_it.iter().map(|why| format!("spares/{number}: {why}")));
     }
     let jobs = names(&root.join("jobs"));
     for id in &jobs {
@@ -86,6 +117,42 @@ fn recorded(root: &Path, id: &str) -> String {
     state.unwrap_or_else(|| "queued".into())
 }
 
+/// What is wrong with a spare, of which a hand may have changed one file.
+fn of_spare(root: &Path, number: &str, odd: Option<(&str, Option<&str>)>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !["0", "1", "2", "3"].contains(&number) {
+        wrong.push("there is no such number".into());
+    }
+    let dir = root.join("spares").join(number);
+    let mut there = names(&dir);
+    if let Some((name, text)) = odd {
+        let now = fs::read(dir.join(name)).ok();
+        if now.as_deref() != text.map(str::as_bytes) {
+            wrong.push(format!("what a hand has put into {name} has changed"));
+        }
+        there.retain(|known| known != name);
+    }
+    for name in OF_A_SPARE {
+        if odd.is_some_and(|(changed, _)| changed == name) {
+            continue;
+        }
+        there.retain(|known| known != name);
+        let whole = match fs::read(dir.join(name)) {
+            Ok(bytes) if name == "job.json" => bytes.len() == ROOM && bytes.trim_ascii().is_empty(),
+            Ok(bytes) => bytes.is_empty(),
+            Err(_) => false,
+        };
+        if !whole {
+            wrong.push(format!("its {name} is not as it was laid in"));
+        }
+    }
+    wrong.extend(there.iter().map(|name| format!("{name} is in it")));
+    if File::open(dir.join("lock")).is_ok_and(|lock| !becomes_free(&lock)) {
+        wrong.push("its lock is held".into());
+    }
+    wrong
+}
+
 fn of_job(root: &Path, id: &str, expected: &Expected) -> Vec<String> {
     let mut wrong = Vec::new();
     let dir = root.join("jobs").join(id);
@@ -96,6 +163,12 @@ fn of_job(root: &Path, id: &str, expected: &Expected) -> Vec<String> {
     if dir.join("status.json").exists() && json(&dir.join("status.json")).is_none() {
         wrong.push("its status cannot be read".into());
     }
+    let strange = names(&dir).into_iter();
+    wrong.extend(
+        strange
+            .filter(|name| !OF_A_JOB.contains(&&**name))
+            .map(|name| format!("{name} is in it")),
+    );
     let state = recorded(root, id);
     let states = states(&dir.join("events.jsonl"));
     let mut at = "";
@@ -142,11 +215,15 @@ fn of_job(root: &Path, id: &str, expected: &Expected) -> Vec<String> {
     wrong
 }
 
-/// Wait until nobody has a lock of the job in `dir` any more, as nobody lives who could.
-pub(crate) fn wait_for_locks(dir: &Path) {
-    for lock in ["lock", "tree"] {
-        if let Ok(file) = File::open(dir.join(lock)) {
-            becomes_free(&file);
+/// Wait until nobody has a lock of a job, or of what may become one, any more, as nobody lives who could.
+pub(crate) fn wait_for_locks(root: &Path) {
+    for parent in ["jobs", "staging", "spares"].map(|parent| root.join(parent)) {
+        for dir in names(&parent).iter().map(|name| parent.join(name)) {
+            for lock in ["lock", "tree"] {
+                if let Ok(file) = File::open(dir.join(lock)) {
+                    becomes_free(&file);
+                }
+            }
         }
     }
 }

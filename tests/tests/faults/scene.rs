@@ -2,9 +2,11 @@
 //! what a hand, a crash or a loss of power leaves is put there by hand.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use outlive::disk::{FsDisk, LockFile};
+use rustix::fs::FlockOperation;
 use state_machine::control::Request;
 use state_machine::id::{JobId, Key, Name as JobName, Ticket};
 use state_machine::job::State;
@@ -13,6 +15,7 @@ use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over};
 use state_machine::protocol::request::{request, take};
 use state_machine::protocol::settle::let_go;
+use state_machine::protocol::spare::{LaidIn, SPARES, lay_in};
 use state_machine::protocol::start::{Started, start};
 use state_machine::record::{
     Command, Descriptor, Environment, Exit, Kind, Line, Output, PauseMode, Status, What,
@@ -21,6 +24,11 @@ use state_machine::retry::Retry;
 
 /// When the job of the scene was made, in ms since the epoch.
 pub(crate) const MADE_MS: u64 = 1_000;
+
+/// What a hand has put into a spare.
+const NOTES: &str = "mine\n";
+/// Too little room for a descriptor.
+const SHORT: &str = "          \n";
 
 /// What is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +68,24 @@ pub(crate) enum Scene {
     NamedNobody,
     /// An ended job that was started under a name.
     NamedEnded,
+    /// A directory for a job to come.
+    Spare,
+    /// As many of them as there can be.
+    SparesFull,
+    /// One whose lock somebody has.
+    SpareHeld,
+    /// One that a hand has put a file into, and another one.
+    SpareOdd,
+    /// One with less room than a descriptor takes.
+    SpareShort,
+    /// One whose descriptor is a link to nowhere.
+    SpareLinked,
+    /// One, and a queued job with the id that the next one would bear.
+    SpareQueued,
 }
 
 impl Scene {
-    pub(crate) const ALL: [Scene; 21] = [
+    pub(crate) const ALL: [Scene; 28] = [
         Scene::Empty,
         Scene::Queued,
         Scene::Paused,
@@ -85,17 +107,50 @@ impl Scene {
         Scene::Named,
         Scene::NamedNobody,
         Scene::NamedEnded,
+        Scene::Spare,
+        Scene::SparesFull,
+        Scene::SpareHeld,
+        Scene::SpareOdd,
+        Scene::SpareShort,
+        Scene::SpareLinked,
+        Scene::SpareQueued,
     ];
 
     /// Whether there is a job.
     pub(crate) fn has_job(self) -> bool {
-        !matches!(self, Scene::Empty | Scene::NamedNobody)
+        self.rest().is_some()
+    }
+
+    /// Whether there are directories for jobs to come.
+    pub(crate) fn has_spares(self) -> bool {
+        matches!(
+            self,
+            Scene::Spare
+                | Scene::SparesFull
+                | Scene::SpareHeld
+                | Scene::SpareOdd
+                | Scene::SpareShort
+                | Scene::SpareLinked
+                | Scene::SpareQueued
+        )
+    }
+
+    /// What a hand has done to the spare 0: the file that it had its hand in, and what it is now, `None` for a link. Where
+    /// that still stands, it is still so.
+    pub(crate) fn odd_spare(self) -> Option<(&'static str, Option<&'static str>)> {
+        match self {
+            Scene::SpareOdd => Some(("notes", Some(NOTES))),
+            Scene::SpareShort => Some(("job.json", Some(SHORT))),
+            Scene::SpareLinked => Some(("job.json", None)),
+            _ => None,
+        }
     }
 
     /// The state that the job comes to when it is recovered and nothing else happens.
     pub(crate) fn rest(self) -> Option<State> {
         Some(match self {
             Scene::Empty | Scene::NamedNobody => return None,
+            Scene::SpareQueued => State::Queued,
             Scene::Queued | Scene::Litter | Scene::Held | Scene::Named => State::Queued,
             Scene::EmptyControl => State::Queued,
             Scene::WrongWord | Scene::PausedResume => State::Queued,
@@ -105,6 +160,12 @@ impl Scene {
             }
             Scene::AbandonedCancel | Scene::Orphaned => State::Cancelled,
             Scene::Ended | Scene::EndedCancel | Scene::NamedEnded => State::Done,
+            Scene::Spare
+            | Scene::SparesFull
+            | Scene::SpareHeld
+            | Scene::SpareOdd
+            | Scene::SpareShort
+            | Scene::SpareLinked => return None,
         })
     }
 
@@ -202,6 +263,31 @@ impl Scene {
                 name(&mut disk);
                 end(&mut disk);
             }
+            Scene::Spare => lay(&mut disk),
+            Scene::SparesFull => (0..SPARES).for_each(|_| lay(&mut disk)),
+            Scene::SpareHeld => {
+                lay(&mut disk);
+                return Some(lock_of_spare(root));
+            }
+            Scene::SpareOdd => {
+                lay(&mut disk);
+                lay(&mut disk);
+                fs::write(root.join("spares/0/notes"), NOTES).expect("it is ours");
+            }
+            Scene::SpareShort => {
+                lay(&mut disk);
+                fs::write(root.join("spares/0/job.json"), SHORT).expect("it is ours");
+            }
+            Scene::SpareLinked => {
+                lay(&mut disk);
+                let descriptor = root.join("spares/0/job.json");
+                fs::remove_file(&descriptor).expect("it is ours");
+                std::os::unix::fs::symlink("nowhere", descriptor).expect("it is ours");
+            }
+            Scene::SpareQueued => {
+                queue(&mut disk);
+                lay(&mut disk);
+            }
         }
         None
     }
@@ -272,6 +358,17 @@ fn name(disk: &mut FsDisk) {
     let ticket = ticket("scene");
     let started = start(disk, &mut descriptor, &key(), &ticket, Durable::No);
     assert!(matches!(started, Ok(Started::New { .. })), "{started:?}");
+}
+
+fn lay(disk: &mut FsDisk) {
+    let laid = lay_in(disk, &ticket("layer"));
+    assert_eq!(laid.expect("this disk works"), LaidIn::Yes);
+}
+
+fn lock_of_spare(root: &Path) -> LockFile {
+    let lock = fs::File::open(root.join("spares/0/lock")).expect("it was laid in");
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
+    LockFile::from(OwnedFd::from(lock))
 }
 
 /// Take the job's lock.

@@ -68,7 +68,7 @@ impl Trial {
     /// Put the store in order as a fresh process does, and say what is wrong with it then. `told` is what the caller was
     /// told, `None` where it was told nothing: it may have happened or not.
     pub(crate) fn aftermath(self, root: &Path, told: Option<&Told>) -> Vec<String> {
-        wait_for_locks(&root.join("jobs").join(job().as_str()));
+        wait_for_locks(root);
         let kept = self.ends(root);
         if let Err(fault) = put_in_order(root) {
             return vec![format!("the store cannot be put in order: {fault}")];
@@ -78,6 +78,7 @@ impl Trial {
             made: told.and_then(|told| Some(told.made.as_ref()?.as_str().to_owned())),
             kept,
             may_ask: self.scene == Scene::EmptyControl,
+            odd_spare: self.scene.odd_spare(),
         };
         let mut wrong = faults(root, job().as_str(), &expected);
         // Done once, there is nothing left to do.

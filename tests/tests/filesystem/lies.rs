@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outlive_model::effect::{Effect, Reply};
-use outlive_model::filesystem::{Data, Filesystem, Owner};
+use outlive_model::filesystem::{Filesystem, Owner};
 use outlive_tests::Dice;
 use state_machine::disk::{Change, Fill, Mode};
 
@@ -133,22 +133,11 @@ fn a_fill_makes_a_new_file(files: &mut Filesystem, owner: Owner, effect: &Effect
     files.apply(owner, effect)
 }
 
-/// As if a shell kept the path, and not the file.
-fn a_hand_writes_where_it_looked(files: &mut Filesystem, owner: Owner, effect: &Effect) -> Reply {
+/// As if a shell only added to the file.
+fn a_hand_empties_nothing(files: &mut Filesystem, owner: Owner, effect: &Effect) -> Reply {
     match effect {
-        Effect::Rename(from, to) | Effect::RenameNew(from, to)
-            if matches!(
-                files.data(from).map(|data| &**data),
-                Some(Data::Empty | Data::Request(_))
-            ) && !files.has(to) =>
-        {
-            let data = files.data(from).map(|data| (**data).clone());
-            let reply = files.apply(owner, effect);
-            if let (Reply::Changed(Change::Done), Some(data)) = (&reply, data) {
-                files.apply(owner, &Effect::Unlink(to.clone()));
-                files.apply(owner, &Effect::Write(to.clone(), data));
-            }
-            reply
+        Effect::HandOpen(place) if files.data(place).is_some() => {
+            files.apply(owner, &Effect::Open(place.clone(), Mode::Exclusive))
         }
         other => files.apply(owner, other),
     }
@@ -179,10 +168,7 @@ const LIES: &[(&str, Apply)] = &[
     ("a fill finds room", a_fill_finds_room),
     ("a fill takes the room away", a_fill_takes_the_room_away),
     ("a fill makes a new file", a_fill_makes_a_new_file),
-    (
-        "a hand writes where it looked",
-        a_hand_writes_where_it_looked,
-    ),
+    ("a hand empties nothing", a_hand_empties_nothing),
 ];
 
 #[test]

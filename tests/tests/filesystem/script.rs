@@ -215,6 +215,11 @@ impl Script {
             Kind::Append => self.append(files),
             Kind::Sync if self.syncs => Effect::Sync(self.any_place(files, 80)),
             Kind::Sync => return None,
+            // Else hardly anything is ever appended to a directory.
+            Kind::Rename if self.dice.chance(5) => {
+                let [from, to] = [0; 2].map(|_| self.dice.pick(&self.dirs).clone());
+                Effect::Rename(Place::Dir(from), to.at(Name::Events))
+            }
             Kind::Rename => Effect::Rename(self.place(files, 90), self.target(files)),
             Kind::RenameNew => Effect::RenameNew(self.place(files, 90), self.target(files)),
             Kind::Link => Effect::Link(self.place(files, 90), self.target(files)),
