@@ -343,6 +343,8 @@ fn hostile() -> Vec<World> {
         world("starters-power", Empty, &[Starter, Starter], 0)
             .losing_power()
             .the_last_after_boot(),
+        world("collector-request", Queued, &[Client(Cancel), Collector], 0),
+        world("spare-starter", Laid, &[Starter, Collector], 1),
         world("numbered", Empty, &[Numbered, Numbered], 1),
         world("numbered-starter", Empty, &[Numbered, Collector, Reader], 0),
         world("worker-failing", Queued, &[Worker, Reader], 0).failing(2),

@@ -83,7 +83,7 @@ impl Scene {
             Scene::Laid => act(Role::Layer, Trees::End, 100),
             Scene::GarbagePointer => act(Role::Starter, Trees::End, 100),
             // It dies before its directory can be seen.
-            Scene::Litter => act(Role::Creator, Trees::End, 5),
+            Scene::Litter => act(Role::Creator, Trees::End, 9),
             _ => act(Role::Creator, Trees::End, 100),
         }
         match self {
