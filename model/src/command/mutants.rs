@@ -107,15 +107,14 @@ fn judge(name: &str, caught: Option<&Caught>, bless: bool) -> (bool, String) {
 
 fn summary(progress: &Progress) {
     let caught: Vec<&Caught> = progress.caught.iter().flatten().flatten().collect();
-    let mut rules: BTreeMap<Option<Rule>, usize> = BTreeMap::new();
-    for caught in &caught {
-        *rules.entry(caught.rule).or_default() += 1;
+    let mut rules: BTreeMap<Rule, usize> = BTreeMap::new();
+    for rule in caught.iter().flat_map(|caught| &caught.rules) {
+        *rules.entry(*rule).or_default() += 1;
     }
+    let unseen = caught.iter().filter(|caught| caught.rules.is_empty());
     println!("\n{} of {} are caught", caught.len(), progress.edits.len());
+    println!("{:>4} keep something from ever being seen", unseen.count());
     for (rule, number) in rules {
-        match rule {
-            Some(rule) => println!("{number:>4} break {rule:?}"),
-            None => println!("{number:>4} keep something from ever being seen"),
-        }
+        println!("{number:>4} break {rule:?}");
     }
 }

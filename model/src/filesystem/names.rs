@@ -268,7 +268,7 @@ impl Filesystem {
         }
     }
 
-    pub(super) fn list(&self, dir: &Dir) -> Option<Vec<Name>> {
+    pub(crate) fn list(&self, dir: &Dir) -> Option<Vec<Name>> {
         let entries = self.entries(self.dir(dir)?)?;
         Some(entries.iter().map(|(name, _)| as_listed(name)).collect())
     }

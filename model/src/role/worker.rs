@@ -33,6 +33,10 @@ pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
             return Ok(Outcome::Damaged);
         }
     };
+    if holder.status().attempt > 0 && !holder.status().state.is_terminal() {
+        // Whoever hands a job to a worker ends what the last one left (R11).
+        end_leftovers(disk, id)?;
+    }
     match holder.status().state {
         State::Queued | State::Interrupted => run(disk, part, holder),
         other => {
@@ -301,13 +305,18 @@ pub(super) fn settle_without_leftovers<D: Stage>(
 ) -> Result<(), D::Fault> {
     let mut searched = Searched::No;
     while let Settled::LeftoversFirst(_) = settle(disk, holder, searched, now_ms)? {
-        let search = if tree_is_free(disk, id)? {
-            Search::Marked
-        } else {
-            Search::Holding
-        };
-        disk.end_trees(id, search)?;
+        end_leftovers(disk, id)?;
         searched = Searched::Yes;
     }
     Ok(())
+}
+
+/// End what a dead worker has left of the job, found by what there is to go by.
+fn end_leftovers<D: Stage>(disk: &mut D, id: &JobId) -> Result<(), D::Fault> {
+    let search = if tree_is_free(disk, id)? {
+        Search::Marked
+    } else {
+        Search::Holding
+    };
+    disk.end_trees(id, search)
 }

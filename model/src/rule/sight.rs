@@ -1,5 +1,6 @@
 //! What must be seen at least once in a world: rules that are kept where nothing happens prove nothing.
 
+use state_machine::disk::Dir;
 use state_machine::job::State as JobState;
 use stateright::Property;
 
@@ -35,6 +36,8 @@ pub enum Sight {
     Made,
     /// A directory was laid in.
     LaidIn,
+    /// A directory that was laid in is a job's.
+    SpareTaken,
     /// Two jobs stand side by side.
     TwoJobs,
     /// A tree outlived its worker.
@@ -73,6 +76,11 @@ impl Sight {
             Sight::Joined => ("joined", |_, s| came_to(s, |o| o == Joined)),
             Sight::Made => ("made", |_, s| came_to(s, |o| o == Outcome::Made)),
             Sight::LaidIn => ("laid in", |_, s| came_to(s, |o| o == Outcome::LaidIn)),
+            Sight::SpareTaken => ("a spare is taken", |_, s| {
+                let files = &s.machine.files;
+                let spares = files.list(&Dir::Spares);
+                !files.jobs().is_empty() && spares.is_some_and(|spares| spares.is_empty())
+            }),
             Sight::TwoJobs => ("two jobs", |_, s| s.machine.files.jobs().len() > 1),
             Sight::Orphan => ("a tree outlives its worker", |_, s| {
                 s.machine.trees().iter().any(|tree| {

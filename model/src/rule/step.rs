@@ -173,10 +173,19 @@ pub fn changed(before: &State, after: &State) -> Vec<Broken> {
             }
             names.push(name);
         }
+        broken.extend(untold_tree(after, &id).map(|how| Rule::R11.broken(how)));
         broken.extend(history(files, &id).map(|how| Rule::R7.broken(how)));
         broken.extend(end(&before.machine.files, files, &id).map(|how| Rule::R7.broken(how)));
     }
     broken
+}
+
+/// Whether the job is recorded as ended while its tree lives, and the record does not say that something is left.
+fn untold_tree(after: &State, id: &JobId) -> Option<String> {
+    let status = after.machine.files.status_of(id)?;
+    let untold = status.state.is_terminal() && status.leftovers.is_none();
+    (untold && after.machine.has_tree(id))
+        .then(|| format!("a job is {} while its tree lives", status.state))
 }
 
 /// What is wrong with the job's history, if anything is.

@@ -3,9 +3,16 @@
 
 mod check_then_remove;
 mod compare_then_unlink;
+mod give_up;
 mod lock_without_look;
+mod reader_mends;
+mod record_anyway;
+mod recreate;
 mod skip_running;
+mod start_unseen;
+mod status_before_empty;
 mod status_then_probe;
+mod write_unlocked;
 
 use crate::role::{Outcome, Part};
 use crate::stage::Stage;
@@ -18,13 +25,29 @@ pub enum Older {
     /// A holder that reads the request, honours it, compares, and unlinks: a cancel that lands between the two
     /// is lost (R6).
     CompareThenUnlink,
+    /// A worker that tries once to record the end, and leaves whatever came of it (R13).
+    GiveUp,
+    /// A worker that sees the end and leaves without a word (R13).
+    LeaveUnrecorded,
     /// A claim that does not look whether the file that it locked still stands at the path (R1).
     LockWithoutLook,
+    /// A reader that writes what it has concluded (R2).
+    ReaderMends,
+    /// A line that is written into a job that is gone, by making it again (R10).
+    RecordAnyway,
+    /// A request that is placed in a job that is gone, by making it again (R10).
+    Recreate,
     /// A holder that records the end of a job that never ran: an assertion of the product stops it (R7).
     SkipRunning,
+    /// A worker that starts a command without looking for what is left of the last one (R11).
+    StartUnseen,
+    /// A worker that records the end before it ends the tree (R11).
+    StatusBeforeEmpty,
     /// A reader that reads the record first and asks for the lock then: a job that ended in between looks
     /// interrupted (R3).
     StatusThenProbe,
+    /// A holder that writes the record after it has let the job go (R2).
+    WriteUnlocked,
 }
 
 impl Older {
@@ -33,6 +56,14 @@ impl Older {
         match self {
             Older::CheckThenRemove => check_then_remove::sweep(disk, part),
             Older::CompareThenUnlink => compare_then_unlink::honour(disk, part),
+            Older::GiveUp => give_up::run(disk, part, true),
+            Older::LeaveUnrecorded => give_up::run(disk, part, false),
+            Older::ReaderMends => reader_mends::read(disk, part),
+            Older::RecordAnyway => record_anyway::note(disk, part),
+            Older::Recreate => recreate::ask(disk, part),
+            Older::StartUnseen => start_unseen::run(disk, part),
+            Older::StatusBeforeEmpty => status_before_empty::run(disk, part),
+            Older::WriteUnlocked => write_unlocked::hold(disk, part),
             Older::LockWithoutLook => lock_without_look::hold(disk, part),
             Older::SkipRunning => skip_running::end(disk, part),
             Older::StatusThenProbe => status_then_probe::read(disk, part),
