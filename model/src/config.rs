@@ -6,8 +6,8 @@ use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::{Edit, Older};
 use crate::role::Role::{
-    self, Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper,
-    Worker, Wrong,
+    self, Client, Collector, Creator, Hand, Layer, Numbered, Peeker, Reader, Recoverer, Starter,
+    Sweeper, Worker, Wrong,
 };
 use crate::role::{Part, first_job};
 use crate::rule::power::Survivors;
@@ -224,6 +224,10 @@ fn ordinary() -> Vec<World> {
             0,
         )
         .large(),
+        world("peeked", Queued, &[Recoverer, Client(Cancel), Peeker], 0)
+            .seeing(&[Sight::Peeked, Sight::SettledByClient]),
+        world("peeked-worker", Queued, &[Worker, Client(Pause), Peeker], 0)
+            .seeing(&[Sight::Peeked, Sight::PauseHonoured]),
         world("sweep-of-the-living", Queued, &[Sweeper, Client(Cancel)], 0)
             .seeing(&[Sight::NotSwept]),
         world(
@@ -410,6 +414,13 @@ pub fn mutants() -> Vec<World> {
             "check-then-remove",
             Paused,
             &[Recoverer],
+        ),
+        wrong(
+            Older::CloseOnly,
+            Rule::R6,
+            "close-only",
+            Queued,
+            &[Client(Cancel), Peeker],
         ),
         wrong(
             Older::CompareThenUnlink,

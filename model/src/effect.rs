@@ -29,6 +29,7 @@ pub enum Effect {
     Lock(Handle, Mode),
     Stands(Handle, Place),
     Close(Handle),
+    Release(Handle),
     Exists(Place),
     ReadDescriptor(Dir),
     ReadStatus(Dir),
@@ -51,6 +52,7 @@ pub enum Effect {
     Wake(JobId, Until),
     HasLeft,
     EndTrees(JobId, Search),
+    Peek(Place),
     HandOpen(Place),
     HandWrite(Handle, Request),
     WaitForHands,
@@ -119,6 +121,7 @@ impl Effect {
             Effect::Lock(..) => "lock",
             Effect::Stands(..) => "stands",
             Effect::Close(_) => "close",
+            Effect::Release(_) => "release",
             Effect::Exists(_) => "exists",
             Effect::ReadDescriptor(_) => "read_descriptor",
             Effect::ReadStatus(_) => "read_status",
@@ -141,23 +144,26 @@ impl Effect {
             Effect::Wake(..) => "wake",
             Effect::HasLeft => "has_left",
             Effect::EndTrees(..) => "end_trees",
+            Effect::Peek(_) => "peek",
             Effect::HandOpen(_) => "hand_open",
             Effect::HandWrite(..) => "hand_write",
             Effect::WaitForHands => "wait_for_hands",
         }
     }
 
-    /// Whether the kernel may refuse it for reasons of its own: no space, no descriptor, a broken disk. A close is one
-    /// that has happened even where it reports an error, and what is no effect of a disk has its own ways to fail.
+    /// Whether the kernel may refuse it for reasons of its own: no space, no descriptor, a broken disk. A close, or
+    /// a release, is one that has happened even where it reports an error, and what is no effect of a disk has its own ways to fail.
     pub fn can_fail(&self) -> bool {
         !matches!(
             self,
             Effect::Close(_)
+                | Effect::Release(_)
                 | Effect::GiveWay(_)
                 | Effect::Spawn(..)
                 | Effect::Wake(..)
                 | Effect::HasLeft
                 | Effect::EndTrees(..)
+                | Effect::Peek(_)
                 | Effect::HandOpen(_)
                 | Effect::HandWrite(..)
                 | Effect::WaitForHands
@@ -225,6 +231,7 @@ impl fmt::Display for Effect {
             Effect::Lock(handle, Mode::Exclusive) => write!(f, "lock {handle} exclusive"),
             Effect::Stands(handle, place) => write!(f, "stands {handle} {}", path(place)),
             Effect::Close(handle) => write!(f, "close {handle}"),
+            Effect::Release(handle) => write!(f, "release {handle}"),
             Effect::Exists(place) => write!(f, "exists {}", path(place)),
             Effect::ReadDescriptor(at) => write!(f, "read {}/job.json", dir(at)),
             Effect::ReadStatus(at) => write!(f, "read {}/status.json", dir(at)),
@@ -247,6 +254,7 @@ impl fmt::Display for Effect {
             Effect::GiveWay(round) => write!(f, "give way {round}"),
             Effect::Spawn(id, handle) => write!(f, "spawn the tree of {id} with {handle}"),
             Effect::Wake(id, _) => write!(f, "sleep over {id}"),
+            Effect::Peek(place) => write!(f, "peek at who has {}", path(place)),
             Effect::HandOpen(place) => write!(f, "> {}", path(place)),
             Effect::HandWrite(handle, request) => write!(f, "echo {request} into {handle}"),
             Effect::WaitForHands => f.write_str("wait for hands"),

@@ -179,6 +179,10 @@ impl<H: Host> Disk for Asking<H> {
         self.done(|| Effect::Close(handle))
     }
 
+    fn release(&mut self, handle: Handle) -> Result<(), H::Fault> {
+        self.done(|| Effect::Release(handle))
+    }
+
     fn exists(&mut self, place: &Place) -> Result<bool, H::Fault> {
         self.is(|| Effect::Exists(place.clone()))
     }
@@ -285,6 +289,15 @@ impl<H: Host> Stage for Asking<H> {
     #[track_caller]
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), H::Fault> {
         self.done(|| Effect::EndTrees(id.clone(), search))
+    }
+
+    #[track_caller]
+    fn peek(&mut self, place: &Place) -> Result<Option<Handle>, H::Fault> {
+        let effect = || Effect::Peek(place.clone());
+        expect!(self.host, effect, Reply::Opened(open) => match open {
+            Open::Opened(handle) => Some(handle),
+            Open::Absent | Open::Denied => None,
+        })
     }
 
     #[track_caller]

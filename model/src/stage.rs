@@ -27,6 +27,10 @@ pub trait Stage: Disk {
     /// End the processes of the job's trees that are found so, and see them gone.
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), Self::Fault>;
 
+    /// Have, for a moment, the description through which somebody has locked the file exclusively (F55). `None` where
+    /// nobody has.
+    fn peek(&mut self, place: &Place) -> Result<Option<Self::Handle>, Self::Fault>;
+
     /// Open the file as a shell's `>` does: made where it is missing, emptied where it is there. `None` where its
     /// directory is gone.
     fn hand_open(&mut self, place: &Place) -> Result<Option<Self::Handle>, Self::Fault>;

@@ -55,6 +55,8 @@ hold! {
     orphan_client "orphan-client"
     resume "resume"
     recover_two_deaths "recover-two-deaths"
+    peeked "peeked"
+    peeked_worker "peeked-worker"
     sweep_of_the_living "sweep-of-the-living"
     collector_client "collector-client"
     freeze_death "freeze-death"

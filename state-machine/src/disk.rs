@@ -5,8 +5,8 @@
 //! real disk an error with its path and operation, in a replay the suspension itself. Values cross typed, not
 //! as bytes, so that a modelled disk stores small values.
 //!
-//! A protocol hands every handle back: it returns it or closes it. On a fault it may drop it, which closes it
-//! too: a handle must never do more than that when it is dropped (F6, F7).
+//! A protocol hands every handle back: it returns it, closes it, or gives it up with its lock. On a fault it may drop it,
+//! which closes it: a handle must never do more than that when it is dropped (F6, F7).
 
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +166,15 @@ pub trait Disk {
     /// Close, and let the lock go unless another process has the same description (F2).
     #[track_caller]
     fn close(&mut self, handle: Self::Handle) -> Result<(), Self::Fault>;
+
+    /// Give up the lock for everybody who has the description, and close it. Where a lock is only closed, whoever has a
+    /// copy of the description for a moment still has the lock (F55), and a claimer takes that one for an owner.
+    ///
+    /// For whoever is responsible for what is locked, and is done: with a job, with a key. Never for the lock of a tree,
+    /// whose processes are to have it, nor for one that was handed over to somebody who lives: he would be left without
+    /// (F2, F6).
+    #[track_caller]
+    fn release(&mut self, handle: Self::Handle) -> Result<(), Self::Fault>;
 
     /// Whether anything stands at `place`.
     #[track_caller]

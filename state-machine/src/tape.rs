@@ -38,6 +38,7 @@ pub enum Effect {
     Lock(u32, Mode),
     Stands(u32, Place),
     Close(u32),
+    Release(u32),
     Exists(Place),
     ReadDescriptor(Dir),
     ReadStatus(Dir),

@@ -34,7 +34,7 @@ const RECORD_LIMIT: u64 = 64 << 20;
 const CONTROL_LIMIT: u64 = 4096;
 
 /// An open file, and the lock that was taken through it. Dropping it only closes (F6, F7): where another process
-/// has the same description, the lock stays.
+/// has the same description, the lock stays. [`Disk::release`] alone unlocks.
 #[derive(Debug)]
 pub struct LockFile(OwnedFd);
 
@@ -268,6 +268,14 @@ impl Disk for Files {
     }
 
     fn close(&mut self, handle: LockFile) -> Result<(), DiskError> {
+        drop(handle);
+        Ok(())
+    }
+
+    fn release(&mut self, handle: LockFile) -> Result<(), DiskError> {
+        // Before the close, which is the notice that the lock is free. Where it cannot be unlocked, which no local file
+        // system says of what it has locked, the close does it, if a little later.
+        let _ = retry(|| fs::flock(&handle, FlockOperation::Unlock));
         drop(handle);
         Ok(())
     }

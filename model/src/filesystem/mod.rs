@@ -88,6 +88,10 @@ impl Filesystem {
                 self.close(owner, *handle);
                 Reply::Done
             }
+            Effect::Release(handle) => {
+                self.release(owner, *handle);
+                Reply::Done
+            }
             Effect::Exists(place) => Reply::Is(self.find(place).is_some()),
             Effect::ReadDescriptor(dir) => self.read(&dir.at(Name::Descriptor)),
             Effect::ReadStatus(dir) => self.read(&dir.at(Name::Status)),
@@ -111,6 +115,7 @@ impl Filesystem {
                 self.forget_refusal(owner);
                 Reply::Done
             }
+            Effect::Peek(place) => Reply::Opened(self.peek(owner, place)),
             Effect::HandOpen(place) => Reply::Opened(self.hand_open(owner, place)),
             Effect::HandWrite(handle, request) => {
                 self.hand_write(owner, *handle, *request);

@@ -1,7 +1,7 @@
 //! Open file descriptions and their locks. A lock belongs to a description, which several processes can share
 //! (F1, F3), and ends when the last of them has closed it (F2). It follows the inode (F16).
 
-use state_machine::disk::Mode;
+use state_machine::disk::{Mode, Open, Place};
 
 use super::{Data, Filesystem, Ino, Inode, Owner};
 use crate::effect::Handle;
@@ -18,15 +18,35 @@ pub(super) struct Description {
 impl Filesystem {
     /// Open an inode, under the lowest number that is free, as the kernel does.
     pub(super) fn open_ino(&mut self, owner: Owner, ino: Ino) -> Handle {
-        let handle = (0..=Handle::MAX)
-            .find(|&handle| self.description(owner, handle).is_none())
-            .expect("a modelled process has few files open");
+        let handle = self.free_handle(owner);
         self.open.push(Description {
             ino,
             lock: None,
             holders: vec![(owner, handle)],
         });
         handle
+    }
+
+    fn free_handle(&self, owner: Owner) -> Handle {
+        (0..=Handle::MAX)
+            .find(|&handle| self.description(owner, handle).is_none())
+            .expect("a modelled process has few files open")
+    }
+
+    /// Share the description through which somebody has locked a file exclusively, as who reads the links in
+    /// `/proc/<pid>/fd` does, or a child that has not closed yet what was its parent's (F55).
+    pub(super) fn peek(&mut self, owner: Owner, place: &Place) -> Open<Handle> {
+        let ino = self.find(place);
+        let handle = self.free_handle(owner);
+        let locked = self.open.iter_mut().find(|description| {
+            Some(description.ino) == ino && description.lock == Some(Mode::Exclusive)
+        });
+        let Some(description) = locked else {
+            return Open::Absent;
+        };
+        description.holders.push((owner, handle));
+        description.holders.sort_unstable();
+        Open::Opened(handle)
     }
 
     /// The place in `open` of what an owner has open under a number.
@@ -105,6 +125,21 @@ impl Filesystem {
         if self.open[at].holders.is_empty() {
             self.open.remove(at);
         }
+    }
+
+    /// Unlock a description for everybody who has it (F2), and close it.
+    pub(super) fn release(&mut self, owner: Owner, handle: Handle) {
+        let at = self.expect(owner, handle);
+        self.open[at].lock = None;
+        self.close(owner, handle);
+    }
+
+    /// Who else has the description that an owner has open under a number.
+    pub fn sharers(&self, owner: Owner, handle: Handle) -> impl Iterator<Item = Owner> + '_ {
+        let shared = self.description(owner, handle);
+        let holders = shared.map_or(&[][..], |at| &self.open[at].holders);
+        let others = move |&&(who, _): &&(Owner, Handle)| who != owner;
+        holders.iter().filter(others).map(|&(who, _)| who)
     }
 
     /// An owner is gone: everything that it has open is closed.

@@ -53,7 +53,7 @@ impl How {
             "create" => &[How::Exists],
             "lock" => &[How::Yes, How::No, How::OtherMode],
             "stands" | "exists" => &[How::Yes, How::No],
-            "close" | "give_way" | "mkdir" => &[How::Skipped],
+            "close" | "release" | "give_way" | "mkdir" => &[How::Skipped],
             "read_descriptor" | "read_status" | "read_history" | "read_control"
             | "read_pointer" | "list" => &[How::Absent],
             "write" | "fill" | "append" | "sync" | "rename" | "unlink" | "rmdir" => {
@@ -88,7 +88,7 @@ impl How {
             (How::Absent, _) => Reply::Holds(None),
             (How::Exists, _) => Reply::Created(Create::Exists),
             (How::Denied, _) => Reply::Opened(Open::Denied),
-            (_, Effect::Close(_) | Effect::GiveWay(_)) => Reply::Done,
+            (_, Effect::Close(_) | Effect::Release(_) | Effect::GiveWay(_)) => Reply::Done,
             (_, Effect::Fill(..)) => Reply::Filled(Fill::Done),
             _ => Reply::Changed(Change::Done),
         }

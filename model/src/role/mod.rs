@@ -9,6 +9,7 @@ mod creator;
 mod hand;
 mod layer;
 mod numbered;
+mod peeker;
 mod reader;
 mod recoverer;
 mod starter;
@@ -48,6 +49,8 @@ pub enum Role {
     Collector,
     /// Lays in a directory for a job to come.
     Layer,
+    /// Has a copy of the job's lock for a moment.
+    Peeker,
     /// Does one of these in a way that is known to be wrong.
     Wrong(Older),
 }
@@ -112,6 +115,8 @@ pub enum Outcome {
     Busy,
     /// The command was not run, as it could not be recorded that it runs.
     NotRun,
+    /// The job's lock was held, and it had a copy of it.
+    Peeked,
     /// It met an error that it does not live with, and said so.
     Failed,
 }
@@ -148,6 +153,7 @@ impl Part {
             Role::Starter => starter::start_and_run(disk, self),
             Role::Layer => layer::lay(disk, &self.ticket),
             Role::Collector => collector::clear(disk, &self.ticket),
+            Role::Peeker => peeker::peek(disk, &self.job),
             Role::Wrong(older) => older.play(disk, self),
         }
     }

@@ -38,6 +38,8 @@ pub enum Sight {
     LaidIn,
     /// A directory that was laid in is a job's.
     SpareTaken,
+    /// Somebody had a copy of a held job's lock for a moment.
+    Peeked,
     /// Two jobs stand side by side.
     TwoJobs,
     /// A tree outlived its worker.
@@ -81,6 +83,7 @@ impl Sight {
                 let spares = files.list(&Dir::Spares);
                 !files.jobs().is_empty() && spares.is_some_and(|spares| spares.is_empty())
             }),
+            Sight::Peeked => ("peeked", |_, s| came_to(s, |o| o == Outcome::Peeked)),
             Sight::TwoJobs => ("two jobs", |_, s| s.machine.files.jobs().len() > 1),
             Sight::Orphan => ("a tree outlives its worker", |_, s| {
                 s.machine.trees().iter().any(|tree| {

@@ -53,6 +53,11 @@ pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Ve
         Effect::Mkdir(Dir::Job(_)) => {
             broken.push(Rule::R10.broken(format!("{effect} makes a job of nothing")));
         }
+        Effect::Release(handle) => {
+            let mut sharers = files.sharers(me, *handle);
+            let robbed = sharers.find(|who| matches!(who, Owner::Tree(_)));
+            broken.extend(robbed.map(|_| Rule::R1.broken(format!("{effect}, which is a tree's"))));
+        }
         Effect::Spawn(id, _) if before.machine.has_tree(id) => {
             broken.push(Rule::R11.broken(format!("{effect} beside another")));
         }

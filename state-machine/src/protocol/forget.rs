@@ -65,7 +65,7 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
             }
         }
     };
-    disk.close(lock)?;
+    disk.release(lock)?;
     Ok(outcome)
 }
 

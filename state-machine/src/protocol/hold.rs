@@ -128,7 +128,7 @@ pub fn take_over<D: Disk>(
         Read::Value(status) => status,
         Read::Absent => Status::queued(created_at_ms),
         Read::Damaged(damaged) => {
-            disk.close(lock)?;
+            disk.release(lock)?;
             return Ok(TakeOver::Damaged(damaged));
         }
     };
@@ -138,7 +138,7 @@ pub fn take_over<D: Disk>(
         status = match liveness::find_again(status, &history) {
             Ok(status) => status,
             Err(damaged) => {
-                disk.close(lock)?;
+                disk.release(lock)?;
                 return Ok(TakeOver::Damaged(damaged));
             }
         };
@@ -156,7 +156,7 @@ pub fn take_over<D: Disk>(
         Some(last) if entered > status.steps && last != status.state => {
             if status.state.is_terminal() || last.is_terminal() {
                 // An end is synced before it enters the history: no crash leaves these two so.
-                disk.close(lock)?;
+                disk.release(lock)?;
                 return Ok(TakeOver::Damaged(Damaged(format!(
                     "it says {} and the history says {last}",
                     status.state

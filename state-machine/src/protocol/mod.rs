@@ -3,8 +3,9 @@
 //! replayed from its start.
 //!
 //! Two locks carry everything. `lock` says that somebody is responsible for the job; `tree` says that a
-//! process of its command still lives, and is held by those processes alone. Both are only ever closed, never
-//! unlocked, as others may share the description (F2, F6).
+//! process of its command still lives, and is held by those processes alone. Others may share the description of either
+//! (F2, F6). So `tree` is only ever closed. `lock` is given up for everybody by the one who is responsible, when he is done
+//! (F55), and only closed by one who has handed it over.
 
 pub mod book;
 pub mod claim;

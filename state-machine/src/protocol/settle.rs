@@ -110,8 +110,11 @@ pub enum LetGo<H> {
 }
 
 /// Let a job go. A request that came while we held it, and that its sender left to us because we did, must not
-/// lie unread: after closing we look again, and whoever gets the lock then settles it (R6). The sender does the
-/// same from its side: it tries the lock after placing the request.
+/// lie unread: after giving the lock up we look again, and whoever gets the lock then settles it (R6). The sender does
+/// the same from its side: it tries the lock after placing the request. So the lock must be free for *both* by then,
+/// whoever has a copy of the description for a moment: it is given up, and not just closed (F55).
+///
+/// Not for one who has handed the job over: he closes his copy of the lock.
 pub fn let_go<D: Disk>(
     disk: &mut D,
     holder: Holder<D::Handle>,
@@ -127,7 +130,7 @@ pub fn let_go<D: Disk>(
     let mut holder = holder;
     for _ in 0..LOOKS {
         let ended = holder.status().state.is_terminal();
-        disk.close(holder.into_lock())?;
+        disk.release(holder.into_lock())?;
         // Whoever asks of an ended job is told so by its record.
         if ended || !disk.exists(&Dir::Job(id.clone()).at(Name::Control))? {
             return Ok(LetGo::Free);
@@ -145,6 +148,6 @@ pub fn let_go<D: Disk>(
             Settled::Answered(_) | Settled::Nothing => {}
         }
     }
-    disk.close(holder.into_lock())?;
+    disk.release(holder.into_lock())?;
     Ok(LetGo::Free)
 }

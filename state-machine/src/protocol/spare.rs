@@ -47,7 +47,7 @@ pub fn lay_in<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<LaidIn, D::Fault
     }
     disk.sync(&descriptor)?;
     disk.sync(&Place::Dir(staged.clone()))?;
-    disk.close(lock)?;
+    disk.release(lock)?;
     let spare = Place::Dir(Dir::Spare(number));
     match disk.rename_new(&Place::Dir(staged.clone()), &spare)? {
         Change::Done => Ok(LaidIn::Yes),

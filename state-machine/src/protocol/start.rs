@@ -32,7 +32,8 @@ pub enum Started<H> {
 /// Start a job under `key`, unless an unfinished one bears it.
 ///
 /// The key's lock is held from before the look until the new job can be seen. Its file is never removed, so
-/// there is only ever one lock per key (F18).
+/// there is only ever one lock per key (F18). It is given up, and not just closed: a worker that is made `meanwhile` has a
+/// copy of it until it has got rid of what was its maker's (F55).
 pub fn start<D: Disk>(
     disk: &mut D,
     descriptor: &mut Descriptor,
@@ -62,7 +63,7 @@ pub fn start_while<D: Disk>(
         return Ok(Started::Busy);
     };
     let started = start_locked(disk, descriptor, key, ticket, durable, meanwhile)?;
-    disk.close(key_lock)?;
+    disk.release(key_lock)?;
     Ok(started)
 }
 
@@ -133,7 +134,7 @@ pub fn start_numbered_while<D: Disk>(
         Read::Value(pointer) => pointer.count + 1,
         Read::Absent => 1,
         Read::Damaged(why) => {
-            disk.close(key_lock)?;
+            disk.release(key_lock)?;
             return Ok(Started::Damaged(pointer_of(key), why));
         }
     };
@@ -141,7 +142,7 @@ pub fn start_numbered_while<D: Disk>(
     descriptor.name = crate::id::Name::of_task(task, number).ok();
     let key = Some((key, number));
     let created = create_while(disk, descriptor, key, ticket, durable, meanwhile)?;
-    disk.close(key_lock)?;
+    disk.release(key_lock)?;
     Ok(made(created))
 }
 

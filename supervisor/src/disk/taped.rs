@@ -141,6 +141,12 @@ impl Disk for FsDisk {
         self.tell(outcome, || Effect::Close(number), |()| Reply::Done)
     }
 
+    fn release(&mut self, handle: LockFile) -> Result<(), DiskError> {
+        let number = number(&handle);
+        let outcome = self.0.release(handle);
+        self.tell(outcome, || Effect::Release(number), |()| Reply::Done)
+    }
+
     fn exists(&mut self, place: &Place) -> Result<bool, DiskError> {
         let outcome = self.0.exists(place);
         self.tell(

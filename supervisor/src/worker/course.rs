@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::control::Request;
-use state_machine::disk::Dir;
+use state_machine::disk::{Dir, Disk, Name, Place};
 use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::protocol::create::Durable;
+use state_machine::protocol::hold::Holder;
 use state_machine::record::{Command, Descriptor, Exit, Failure, Kind, Status, What};
 
 use super::attempt::{self, Ready, Refused};
@@ -17,6 +18,7 @@ use super::oversee::{Until, stopping};
 use super::tree::{Tree, Why};
 use super::wake::{Wake, Woken};
 use crate::clock;
+use crate::disk::LockFile;
 use crate::process;
 use crate::store::{Held, Job, exit_code};
 use crate::sys;
@@ -108,11 +110,13 @@ impl<'a> Course<'a> {
             ..
         } = self;
         let is_clean = book.is_clean();
+        let holder = book.into_holder();
+        if unpublished && !is_in_place(job, &holder) {
+            // Its maker still has the lock, and goes on with it under another id or not at all: it is not ours to give up.
+            return 1;
+        }
         // A request that came while we were leaving is answered now, by us or by its sender (R6).
-        let left = job.let_go(Held {
-            holder: book.into_holder(),
-            descriptor,
-        });
+        let left = job.let_go(Held { holder, descriptor });
         if went.is_err() || left.is_err() || unpublished {
             // A maker that dismissed us waits for the end of this process.
             return 1;
@@ -541,6 +545,13 @@ impl<'a> Course<'a> {
         let dropped = self.dropped_bytes + tree.dropped_bytes();
         (dropped > 0).then_some(dropped)
     }
+}
+
+/// Whether the job of this lock can be seen under its id. Where that cannot be asked, it counts as not.
+fn is_in_place(job: &Job, holder: &Holder<LockFile>) -> bool {
+    let place = Place::of_job(holder.id(), Name::Lock);
+    let stands = job.store().disk().stands(holder.lock(), &place);
+    stands.unwrap_or(false)
 }
 
 /// A worker that may open nothing more could neither start its command nor record anything, and would try for ever.

@@ -96,16 +96,20 @@ impl Report {
 }
 
 /// Fork a worker for a job that this process holds. The lock goes over with it: both have the same description until
-/// this process closes its copy (F1, F2). The calling process must have one thread.
+/// this process closes its copy (F1, F2), and only closes it: given up, it would be the worker's no more (F6). The calling process must have one thread.
 pub(crate) fn launch(job: &Job, held: Held) -> Result<Launched> {
-    let lost = |error: std::io::Error| Error::Worker(format!("no worker can be made: {error}"));
-    let (ours, theirs) = UnixStream::pair().map_err(lost)?;
-    match sys::fork().map_err(lost)? {
-        Forked::Parent(_) => Ok(Launched::hearing(ours)),
-        Forked::Child => {
+    let forked = UnixStream::pair().and_then(|pair| Ok((pair, sys::fork()?)));
+    match forked {
+        Ok(((ours, _), Forked::Parent(_))) => Ok(Launched::hearing(ours)),
+        Ok(((ours, theirs), Forked::Child)) => {
             let _bomb = sys::NeverUnwind;
             drop(ours);
             become_worker(job, held, Report::to(theirs), Place::Jobs)
+        }
+        Err(error) => {
+            // What was asked while we held the job must not lie unread for that (R6).
+            job.let_go(held)?;
+            Err(Error::Worker(format!("no worker can be made: {error}")))
         }
     }
 }

@@ -108,8 +108,8 @@ pub fn serve(dir: &Path) -> Result<()> {
     launch(&job, held)?.started().map(|_| ())
 }
 
-/// Take the job. Of one that never ran somebody may hold a copy of the lock for a moment: a host with many threads that
-/// was just starting another program when it let go (F8).
+/// Take the job. One that never ran may be somebody's for a moment: of a client that settles a request, or of a copy of
+/// the lock that outlives a killed holder (F55).
 fn hold_in_time(job: &Job) -> Result<Option<Held>> {
     let deadline = clock::since_boot() + HOLD_PATIENCE;
     loop {

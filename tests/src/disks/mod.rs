@@ -107,6 +107,11 @@ impl<D: Disk<Fault = DiskError>, M: Meddler> Disk for Meddled<D, M> {
         self.disk.close(handle)
     }
 
+    fn release(&mut self, handle: D::Handle) -> Result<(), DiskError> {
+        self.ask(Wanted::nowhere(Kind::Release))?;
+        self.disk.release(handle)
+    }
+
     fn exists(&mut self, place: &Place) -> Result<bool, DiskError> {
         self.ask(Wanted::at(Kind::Exists, place))?;
         self.disk.exists(place)

@@ -161,6 +161,10 @@ impl Disk for Player<'_> {
         self.done(Effect::Close(handle))
     }
 
+    fn release(&mut self, handle: u32) -> Result<(), Stopped> {
+        self.done(Effect::Release(handle))
+    }
+
     fn exists(&mut self, place: &Place) -> Result<bool, Stopped> {
         self.is(Effect::Exists(place.clone()))
     }

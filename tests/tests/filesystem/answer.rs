@@ -130,6 +130,11 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
             side.disk(owner).close(handle)?;
             Answer::Done
         }
+        Effect::Release(number) => {
+            let handle = side.take(owner, *number);
+            side.disk(owner).release(handle)?;
+            Answer::Done
+        }
         Effect::Exists(place) => Answer::Is(side.disk(owner).exists(place)?),
         Effect::ReadDescriptor(dir) => {
             Answer::Descriptor(Box::new(side.disk(owner).read_descriptor(dir)?.into()))
@@ -192,6 +197,7 @@ pub(crate) fn kind(effect: &Effect) -> &'static str {
         Effect::Lock(_, Mode::Exclusive) => "lock exclusive",
         Effect::Stands(..) => "stands",
         Effect::Close(_) => "close",
+        Effect::Release(_) => "release",
         Effect::Exists(_) => "exists",
         Effect::ReadDescriptor(_) => "read descriptor",
         Effect::ReadStatus(_) => "read status",

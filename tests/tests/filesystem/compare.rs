@@ -112,9 +112,10 @@ impl<'a> Both<'a> {
             Step::Ask(owner, Effect::Lock(handle, _)) => {
                 self.real.lock_of(*owner, *handle) == Some(false)
             }
-            Step::Ask(owner, Effect::Stands(handle, _) | Effect::Close(handle)) => {
-                self.real.lock_of(*owner, *handle).is_some()
-            }
+            Step::Ask(
+                owner,
+                Effect::Stands(handle, _) | Effect::Close(handle) | Effect::Release(handle),
+            ) => self.real.lock_of(*owner, *handle).is_some(),
             Step::Ask(owner, Effect::HandWrite(handle, _)) => {
                 self.real.is_by_hand(*owner, *handle)
                     && can_be_written_by_hand(&self.model.files, *owner, *handle)
@@ -175,6 +176,9 @@ impl<'a> Both<'a> {
         }
         if let (Effect::Lock(handle, _), Answer::Is(true)) = (effect, &real) {
             self.real.note_lock(owner, *handle);
+        }
+        if matches!(effect, Effect::Release(_)) {
+            self.real.note_release();
         }
         (model, real)
     }

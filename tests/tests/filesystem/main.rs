@@ -39,6 +39,7 @@ const ANSWERS: &[(&str, &[&str])] = &[
     ("lock exclusive", &["yes", "no"]),
     ("stands", &["yes", "no"]),
     ("close", &["done"]),
+    ("release", &["done"]),
     ("exists", &["yes", "no"]),
     ("read descriptor", &["value", "absent", "damaged"]),
     ("read status", &["value", "absent", "damaged"]),

@@ -75,6 +75,7 @@ const WEIGHTS: &[(Kind, u64)] = &[
     (Kind::Lock, 9),
     (Kind::Stands, 5),
     (Kind::Close, 4),
+    (Kind::Release, 3),
     (Kind::Exists, 3),
     (Kind::Read, 10),
     (Kind::Write, 12),
@@ -102,6 +103,7 @@ enum Kind {
     Lock,
     Stands,
     Close,
+    Release,
     Exists,
     Read,
     Write,
@@ -207,6 +209,10 @@ impl Script {
             Kind::Close => {
                 let one = self.one_of(&opened.iter().collect::<Vec<_>>())?;
                 return Some(Step::Ask(one.owner, Effect::Close(one.handle)));
+            }
+            Kind::Release => {
+                let one = self.one_of(&opened.iter().collect::<Vec<_>>())?;
+                return Some(Step::Ask(one.owner, Effect::Release(one.handle)));
             }
             Kind::Exists => Effect::Exists(self.any_place(files, 50)),
             Kind::Read => self.read(files),

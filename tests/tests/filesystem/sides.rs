@@ -206,6 +206,13 @@ impl Real {
         }
     }
 
+    /// The file that was used last was given up with its lock: its doubles have none either.
+    pub(crate) fn note_release(&mut self) {
+        if let Some(locked) = self.taken.take() {
+            locked.set(false);
+        }
+    }
+
     /// Share an open file with another owner: the description stays one.
     pub(crate) fn inherit(&mut self, owner: Owner, handle: Handle, with: Owner) {
         let held = &self.open[&(owner, handle)];

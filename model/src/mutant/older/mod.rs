@@ -2,6 +2,7 @@
 //! might write in their place.
 
 mod check_then_remove;
+mod close_only;
 mod compare_then_unlink;
 mod give_up;
 mod lock_without_look;
@@ -22,6 +23,8 @@ use crate::stage::Stage;
 pub enum Older {
     /// A sweep that reads the record, probes the lock, and then removes: a worker can claim in between (R9).
     CheckThenRemove,
+    /// A holder that closes its lock and does not give it up: who has a copy of it for a moment is taken for an owner (R6).
+    CloseOnly,
     /// A holder that reads the request, honours it, compares, and unlinks: a cancel that lands between the two
     /// is lost (R6).
     CompareThenUnlink,
@@ -55,6 +58,7 @@ impl Older {
     pub fn play<D: Stage>(self, disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
         match self {
             Older::CheckThenRemove => check_then_remove::sweep(disk, part),
+            Older::CloseOnly => close_only::hold(disk, part),
             Older::CompareThenUnlink => compare_then_unlink::honour(disk, part),
             Older::GiveUp => give_up::run(disk, part, true),
             Older::LeaveUnrecorded => give_up::run(disk, part, false),

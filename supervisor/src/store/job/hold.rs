@@ -183,7 +183,7 @@ impl Job {
         match let_go(&mut disk, held.holder, created_at_ms, clock::now_ms())? {
             LetGo::Free => Ok(()),
             LetGo::LeftoversFirst(holder) => {
-                disk.close(holder.into_lock())?;
+                disk.release(holder.into_lock())?;
                 self.settle().map(|_| ())
             }
         }
