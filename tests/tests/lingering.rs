@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use outlive::disk::FsDisk;
 use outlive::state_machine::control::Request;
@@ -118,5 +119,33 @@ fn a_request_takes_effect_while_a_child_of_the_last_holder_is_being_started() {
         child.unwrap().wait().unwrap();
     });
     drop(open);
+    bench.audit();
+}
+
+/// The worker that is made first has a copy of the lock, and is sent away when another job has the id that it was made for.
+/// The lock is its maker's then, who goes on with it.
+#[test]
+fn a_worker_that_is_sent_away_leaves_its_maker_the_lock() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let bench = bench!();
+    bench.run(["list"]).expect(0);
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now_ms = u64::try_from(now_ms.as_millis()).unwrap();
+    // Whatever the time will be when the job is made, that id is taken.
+    let taken: Vec<_> = (now_ms..now_ms + 10_000)
+        .map(|ms| bench.root().join(format!("jobs/{ms}-sleep-600")))
+        .collect();
+    for dir in &taken {
+        std::fs::create_dir(dir).unwrap();
+    }
+    let id = bench.run(["run", "--", "sleep", "600"]).expect(0).text();
+    for dir in &taken {
+        std::fs::remove_dir(dir).unwrap();
+    }
+    assert!(id.ends_with("-2"), "{id}");
+    let job = bench.job(&id);
+    assert_eq!(job.state(), "running");
+    assert_eq!(job.shown()["alive"], true);
+    job.stop(0);
     bench.audit();
 }
