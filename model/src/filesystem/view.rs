@@ -93,6 +93,19 @@ impl Filesystem {
         (0..SPARES).filter(touched).collect()
     }
 
+    /// The numbers of the spares that lack their lock, or the room for a descriptor. What that room holds is no matter: a
+    /// taker whose rename was lost with the power may have filled it.
+    pub fn robbed_spares(&self) -> Vec<u8> {
+        let robbed = |number: &u8| {
+            let spare = Dir::Spare(*number);
+            let descriptor = self.data(&spare.at(Name::Descriptor));
+            let has_room = descriptor.is_some_and(|data| data.length() >= Data::Blank.length());
+            let is_whole = has_room && self.has(&spare.at(Name::Lock));
+            self.has(&Place::Dir(spare)) && !is_whole
+        };
+        (0..SPARES).filter(robbed).collect()
+    }
+
     /// The job's status, where there is one that can be read.
     pub fn status_of(&self, id: &JobId) -> Option<&Status> {
         match self.data(&Place::of_job(id, Name::Status))?.record() {

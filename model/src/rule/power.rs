@@ -100,6 +100,9 @@ fn lost(before: &State, after: &State) -> Vec<Broken> {
             broken.push(Rule::R19.broken(format!("{id} was recorded as {state}, and is {now}")));
         }
     }
+    for number in is.robbed_spares() {
+        broken.push(Rule::R19.broken(format!("spare {number} has lost its lock or its room")));
+    }
     for id in is.jobs() {
         broken.extend(torn(is, &id).map(|what| Rule::R19.broken(what)));
     }
