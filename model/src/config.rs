@@ -351,6 +351,9 @@ fn hostile() -> Vec<World> {
         world("collector-request", Queued, &[Client(Cancel), Collector], 0),
         world("spare-starter", Laid, &[Starter, Collector], 1),
         world("lay-then-create-power", Empty, &[Layer, Creator], 0).judged_for_power(),
+        world("spare-starters-power", Laid, &[Starter, Starter], 0)
+            .losing_power()
+            .the_last_after_boot(),
         world("numbered", Empty, &[Numbered, Numbered], 1),
         world("numbered-starter", Empty, &[Numbered, Collector, Reader], 0),
         world("worker-failing", Queued, &[Worker, Reader], 0).failing(2),

@@ -274,7 +274,8 @@ impl World {
         next.broken.extend(step::in_state(&next));
         if !matches!(action, Action::LosePower(_)) {
             // What a loss of power does was judged before it happened.
-            next.broken.extend(step::changed(state, &next));
+            let booted = self.power == Power::Lost && !next.may_lose_power;
+            next.broken.extend(step::changed(state, &next, booted));
             next.broken.extend(power::judge(self, &next));
         }
         if next.is_at_rest() {

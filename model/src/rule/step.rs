@@ -148,14 +148,20 @@ fn forgotten_end(after: &State, lane: u8, process: &Process) -> Option<Broken> {
     })
 }
 
-/// What is broken in `after`, given what an effect or a death has made it of.
-pub fn changed(before: &State, after: &State) -> Vec<Broken> {
+/// What is broken in `after`, given what an effect or a death has made it of. `booted`: power has been lost, which may have
+/// brought a spare back half filled.
+pub fn changed(before: &State, after: &State, booted: bool) -> Vec<Broken> {
     let mut broken = Vec::new();
     let files = &after.machine.files;
     if before.machine.files == after.machine.files {
         return broken;
     }
-    for number in files.touched_spares() {
+    let touched = if booted {
+        Vec::new()
+    } else {
+        files.touched_spares()
+    };
+    for number in touched {
         broken.push(Rule::R8.broken(format!("spare {number} is not as it was laid in")));
     }
     let mut names = Vec::new();

@@ -8,6 +8,7 @@ use crate::protocol::claim::{Claim, claim};
 use crate::protocol::forget::{make_final, purge};
 use crate::protocol::hold::{TakeOver, take_over};
 use crate::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
+use crate::protocol::spare::brought_back;
 
 /// What recovering a job came to.
 #[derive(Debug)]
@@ -69,6 +70,11 @@ pub fn collect<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Vec<Ticket>, D:
         if let Some(staged) = ticket_of(&name) {
             moved |= collect_staged(disk, &staged, &ticket.nth(nth))?;
         }
+    }
+    for number in brought_back(disk)? {
+        // No other number of the ticket is so high: staging does not hold that many.
+        let ticket = ticket.nth(u32::MAX - u32::from(number));
+        moved |= trash(disk, &Dir::Spare(number), &ticket)?;
     }
     let trash = disk.list(&Dir::Trash)?.unwrap_or_default();
     if moved || !trash.is_empty() {

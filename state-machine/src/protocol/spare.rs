@@ -5,8 +5,8 @@
 //! what a killed taker leaves is what any killed maker leaves (R8).
 
 use crate::call::Call;
-use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Open, Place};
-use crate::id::Ticket;
+use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::id::{JobId, Ticket};
 use crate::protocol::create::{discard, stage};
 
 /// How many directories are laid in, at most. Each serves one start; the end of a job lays in the next.
@@ -84,6 +84,9 @@ pub(super) fn take<D: Disk>(
     let staged = Dir::Staged(ticket.clone());
     let mut taken = Change::Absent;
     for number in 0..SPARES {
+        if is_described(disk, number)?.is_some() {
+            continue;
+        }
         let spare = Place::Dir(Dir::Spare(number));
         taken = disk.rename_new(&spare, &Place::Dir(staged.clone()))?;
         if taken != Change::Absent {
@@ -106,6 +109,30 @@ pub(super) fn take<D: Disk>(
     }
     disk.close(lock)?;
     Ok(None)
+}
+
+/// The job that a spare is the directory of, if it is one: a loss of power can bring a spare back that was taken, beside
+/// the job that it had become, as names of different directories reach the medium in any order (F30). It is described
+/// before it can be anybody's, and synced, so this tells.
+fn is_described<D: Disk>(disk: &mut D, number: u8) -> Result<Option<JobId>, D::Fault> {
+    Ok(match disk.read_descriptor(&Dir::Spare(number))? {
+        Read::Value(descriptor) => Some(descriptor.id),
+        Read::Absent | Read::Damaged(_) => None,
+    })
+}
+
+/// The spares that a loss of power has brought back and that are no job's: nobody takes them any more. What is a job's
+/// stays, as it is the same directory.
+pub(super) fn brought_back<D: Disk>(disk: &mut D) -> Result<Vec<u8>, D::Fault> {
+    let mut numbers = Vec::new();
+    for number in 0..SPARES {
+        if let Some(id) = is_described(disk, number)?
+            && !disk.exists(&Place::Dir(Dir::Job(id)))?
+        {
+            numbers.push(number);
+        }
+    }
+    Ok(numbers)
 }
 
 /// Whether nobody has put anything else into it: it would come to be a file of the job.

@@ -208,8 +208,11 @@ impl Real {
 
     /// The file that was used last was given up with its lock: its doubles have none either.
     pub(crate) fn note_release(&mut self) {
-        if let Some(locked) = self.taken.take() {
-            locked.set(false);
+        if let Some(state) = self.taken.take() {
+            state.set(Way {
+                locked: false,
+                ..state.get()
+            });
         }
     }
 
