@@ -164,6 +164,28 @@ fn a_spare_that_somebody_has_damaged_is_not_used() {
     }
 }
 
+/// A loss of power can bring a spare back that was taken, beside the job that it had become: it has that job's
+/// descriptor, and may be the same directory.
+#[test]
+fn a_spare_that_is_a_job_already_is_nobodys_to_take() {
+    let bench = bench!();
+    let job = bench.sh("exit 3");
+    assert_eq!(job.wait(), 3);
+    let laid_in = lay_in(&bench);
+    fs::copy(job.file("job.json"), spare(&bench).join("job.json")).unwrap();
+    let other = bench.sh("exit 0");
+    assert_ne!(other.dir().metadata().unwrap().ino(), laid_in);
+    assert_eq!(other.wait(), 0);
+    until("the worker is gone", || bench.census().is_empty());
+    // While there is such a job it is left alone; then it is collected.
+    assert_eq!(spare(&bench).metadata().unwrap().ino(), laid_in);
+    bench.run(["clean", job.id()]).expect(0);
+    bench.run(["clean", "--all", "--keep", "9"]).expect(0);
+    let there = spare(&bench).metadata().map(|metadata| metadata.ino()).ok();
+    assert_ne!(there, Some(laid_in));
+    bench.audit();
+}
+
 #[test]
 fn files_of_a_spare_that_others_could_read_are_closed() {
     let bench = bench!();
