@@ -333,6 +333,8 @@ impl World {
                 let judged = step::by_outcome(process, end);
                 next.broken.extend(judged);
                 next.process(lane).truths = 0;
+                // From here on the job is in other hands, and its id may come to be another's.
+                next.process(lane).standing.ended = None;
                 // What was open when an error was met is dropped, which closes it too (F2).
                 if smooth && next.machine.files.has_open(Owner::Process(lane)) {
                     let leak = Rule::Handles.broken("a file is left open");

@@ -27,9 +27,13 @@ pub(crate) fn check(asked: &Asked) -> ExitCode {
             "outlive-model: built to abort on a panic: one in checked code will have no trace"
         );
     }
-    println!(
+    say!(
         "{:<24} {:>12} {:>12} {:>6} {:>10}  verdict",
-        "configuration", "states", "distinct", "depth", "distinct/s"
+        "configuration",
+        "states",
+        "distinct",
+        "depth",
+        "distinct/s"
     );
     let (began, coverage) = (Instant::now(), Coverage::default());
     let mut good = true;
@@ -43,7 +47,7 @@ pub(crate) fn check(asked: &Asked) -> ExitCode {
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!(
+    say!(
         "\n{distinct} distinct states in {seconds:.0} s, {:.0} a second",
         distinct as f64 / seconds
     );
@@ -59,13 +63,13 @@ pub(crate) fn check(asked: &Asked) -> ExitCode {
 
 /// What was reached: the replies of every effect, and the places in the protocols that were never asked at.
 fn reached(coverage: &Coverage) {
-    println!("\neffect           replies that were given");
+    say!("\neffect           replies that were given");
     for (effect, replies) in coverage.pairs() {
-        println!("{effect:<16} {}", replies.join(", "));
+        say!("{effect:<16} {}", replies.join(", "));
     }
-    println!("{} pairs of place and reply", coverage.count());
+    say!("{} pairs of place and reply", coverage.count());
     for site in coverage.unreached() {
-        println!("never reached: {site}");
+        say!("never reached: {site}");
     }
 }
 
@@ -104,7 +108,7 @@ fn run(world: World, asked: &Asked, total: &mut usize) -> bool {
         if wrong.is_empty() { "holds" } else { "BROKEN" },
     );
     for what in &wrong {
-        println!("\n{what}");
+        say!("\n{what}");
     }
     wrong.is_empty()
 }
@@ -137,11 +141,11 @@ fn catch(world: World, show: bool) -> bool {
     let name = world.name;
     let caught = table::catch_in(world);
     match &caught {
-        Some(caught) => println!("{name:<24} caught: {caught}"),
-        None => println!("{name:<24} SURVIVES"),
+        Some(caught) => say!("{name:<24} caught: {caught}"),
+        None => say!("{name:<24} SURVIVES"),
     }
     if let (true, Some(caught)) = (show, &caught) {
-        println!("\n{}", caught.lanes);
+        say!("\n{}", caught.lanes);
     }
     caught.is_some()
 }
@@ -149,7 +153,7 @@ fn catch(world: World, show: bool) -> bool {
 fn row(checker: &impl Checker<World>, name: &str, seconds: f64, verdict: &str) {
     let distinct = checker.unique_state_count();
     let rate = format!("{:.0}", distinct as f64 / seconds);
-    println!(
+    say!(
         "{name:<24} {:>12} {distinct:>12} {:>6} {rate:>10}  {verdict}",
         checker.state_count(),
         checker.max_depth(),

@@ -15,7 +15,7 @@ pub(crate) fn explore(asked: &Asked) -> ExitCode {
     let Some(world) = config::named(name) else {
         return misused(&unknown(name));
     };
-    println!("{name} is at http://{}", asked.address);
+    say!("{name} is at http://{}", asked.address);
     world.checker().serve(asked.address.as_str());
     ExitCode::SUCCESS
 }

@@ -1,5 +1,13 @@
 //! The verbs of the command line, one file each.
 
+/// Print a line. Whoever reads may have read enough: a closed pipe is no error.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($words)*);
+    }};
+}
+
 mod check;
 mod explore;
 mod mutants;

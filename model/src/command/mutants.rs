@@ -73,9 +73,9 @@ impl Progress {
         while let Some(Some(caught)) = self.caught.get(self.told) {
             let name = self.edits[self.told].to_string();
             let (good, verdict) = judge(&name, caught.as_ref(), asked.bless);
-            println!("{name:<48} {verdict}");
+            say!("{name:<48} {verdict}");
             if let (Some(_), Some(caught)) = (&asked.show, caught) {
-                println!("{}", caught.lanes);
+                say!("{}", caught.lanes);
             }
             self.good &= good;
             self.told += 1;
@@ -112,9 +112,9 @@ fn summary(progress: &Progress) {
         *rules.entry(*rule).or_default() += 1;
     }
     let unseen = caught.iter().filter(|caught| caught.rules.is_empty());
-    println!("\n{} of {} are caught", caught.len(), progress.edits.len());
-    println!("{:>4} keep something from ever being seen", unseen.count());
+    say!("\n{} of {} are caught", caught.len(), progress.edits.len());
+    say!("{:>4} keep something from ever being seen", unseen.count());
     for (rule, number) in rules {
-        println!("{number:>4} break {rule:?}");
+        say!("{number:>4} break {rule:?}");
     }
 }

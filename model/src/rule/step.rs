@@ -129,23 +129,25 @@ pub fn in_state(after: &State) -> Vec<Broken> {
     broken
 }
 
-/// Whether the end of a command was seen, and is neither recorded nor still being recorded (R13). A worker that was
-/// killed has seen nothing.
+/// Whether a worker that is under way has seen the end of its command, and neither recorded it nor has what it takes to
+/// go on trying (R13). One that was killed has seen nothing.
 fn forgotten_end(after: &State, lane: u8, process: &Process) -> Option<Broken> {
-    let (id, state) = process.standing.ended.as_ref()?;
     let files = &after.machine.files;
+    let (id, _) = process.standing.ended.as_ref()?;
     let trying =
         process.is_under_way() && files.holds(Owner::Process(lane), &Place::of_job(id, Name::Lock));
-    if trying || !files.has_job(id) || files.recorded(id) == *state {
+    if trying {
         return None;
     }
-    // A pause is no end: it can be taken back by whoever comes next.
-    (state.is_terminal()).then(|| {
-        let recorded = files.recorded(id);
-        Rule::R13.broken(format!(
-            "a command ended {state}, and the record says {recorded}"
-        ))
-    })
+    unrecorded(process, files).map(|how| Rule::R13.broken(how))
+}
+
+/// How an end that a process has seen is not recorded. A pause is no end: it can be taken back by whoever comes next.
+fn unrecorded(process: &Process, files: &Filesystem) -> Option<String> {
+    let (id, state) = process.standing.ended.as_ref()?;
+    let recorded = files.recorded(id);
+    let lost = state.is_terminal() && files.has_job(id) && recorded != *state;
+    lost.then(|| format!("a command ended {state}, and the record says {recorded}"))
 }
 
 /// What is broken in `after`, given what an effect or a death has made it of. `booted`: power has been lost, which may have
@@ -263,6 +265,7 @@ pub fn by_outcome(process: &Process, end: End<'_>) -> Vec<Broken> {
     if end.smooth && outcome == Outcome::Busy && role.is_maker() {
         broken.push(Rule::R18.broken("a job that nothing keeps from being made is not made"));
     }
+    broken.extend(unrecorded(process, end.files).map(|how| Rule::R13.broken(how)));
     broken.extend(unfinished(process, outcome, end).map(|how| Rule::R7.broken(how)));
     if role.is_reader() {
         broken.extend(untrue(process, outcome, end.smooth));
