@@ -332,13 +332,6 @@ fn hostile() -> Vec<World> {
         world("litter", Litter, &[Collector, Creator], 1),
         world("two-collectors", Litter, &[Collector, Collector], 1),
         world("hand", Queued, &[Worker, Hand(Cancel)], 1),
-        world(
-            "hand-client",
-            Queued,
-            &[Worker, Hand(Cancel), Client(Pause)],
-            0,
-        )
-        .large(),
         world("emptied", Emptied, &[Worker, Reader, Client(Cancel)], 0)
             .seeing(&[Sight::Done, Sight::SawInterrupted]),
         world("emptied-end", EmptiedEnd, &[Reader, Worker, Sweeper], 0),
@@ -354,6 +347,43 @@ fn hostile() -> Vec<World> {
         world("spare-starters-power", Laid, &[Starter, Starter], 0)
             .losing_power()
             .the_last_after_boot(),
+        world(
+            "orphan-crowd-death",
+            Orphaned,
+            &[Worker, Recoverer, Client(Cancel)],
+            1,
+        )
+        .large(),
+        world(
+            "worker-client-sweeper",
+            Queued,
+            &[Worker, Client(Cancel), Sweeper],
+            2,
+        )
+        .large(),
+        world("three-workers", Abandoned, &[Worker, Worker, Worker], 1).large(),
+        world(
+            "worker-client-recoverer",
+            Queued,
+            &[Worker, Client(Cancel), Recoverer],
+            1,
+        )
+        .large(),
+        world(
+            "pause-reader-death",
+            Queued,
+            &[Worker, Client(Pause), Reader],
+            1,
+        )
+        .freezing()
+        .large(),
+        world(
+            "two-recoverers",
+            Orphaned,
+            &[Recoverer, Recoverer, Client(Cancel)],
+            1,
+        )
+        .large(),
         world("numbered", Empty, &[Numbered, Numbered], 1),
         world("numbered-starter", Empty, &[Numbered, Collector, Reader], 0),
         world("worker-failing", Queued, &[Worker, Reader], 0).failing(2),

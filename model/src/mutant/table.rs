@@ -144,7 +144,7 @@ pub const HARMLESS: &[(&str, &str)] = &[
     ("request/answered.rename_new replacing", "as above"),
     (
         "request/discard.read_control never there",
-        "needs a client and a hand in one moment: hand-client, which is too large for mutants",
+        "needs a client and a hand in one moment, and that space is too large to be searched",
     ),
     (
         "request/discard.rename late",
