@@ -111,6 +111,9 @@ impl World {
     #[must_use]
     pub fn edited(mut self, edit: Edit) -> World {
         self.edit = Some(edit);
+        // What survives under the right protocols need not survive under these.
+        self.survivors = Survivors::default();
+        self.coverage = Coverage::default();
         for part in &mut self.parts {
             part.edit = Some(edit);
         }

@@ -38,6 +38,9 @@ pub fn needs_probe(status: &Status) -> bool {
 /// file, and only a person can say what it was (R21).
 pub fn find_again(status: Status, history: &History) -> Result<Status, Damaged> {
     let mut status = status;
+    if let Some(last) = history.lines.last() {
+        status.updated_at_ms = last.at_ms;
+    }
     match history.last_state() {
         Some(end) if end.is_terminal() => {
             return Err(Damaged(format!(

@@ -290,7 +290,13 @@ impl Disk for Files {
     }
 
     fn read_descriptor(&mut self, dir: &Dir) -> Result<Read<Descriptor>, DiskError> {
-        self.read_record(dir, Name::Descriptor, Descriptor::decode)
+        match self.read_record(dir, Name::Descriptor, Descriptor::decode) {
+            // No start waits for a spare that cannot be read.
+            Err(error) if matches!(dir, Dir::Spare(_)) => {
+                Ok(Read::Damaged(Damaged(error.to_string())))
+            }
+            read => read,
+        }
     }
 
     fn read_status(&mut self, dir: &Dir) -> Result<Read<Status>, DiskError> {
@@ -345,6 +351,8 @@ impl Disk for Files {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => {
                 return Ok(Fill::Absent);
             }
+            // Somebody has closed it to us: nothing that could be filled.
+            Err(Errno::ACCESS | Errno::PERM) => return Ok(Fill::Absent),
             Err(error) => return Err(failed(error)),
         };
         let stat = fs::fstat(&fd).map_err(failed)?;
@@ -419,7 +427,15 @@ impl Disk for Files {
             &target,
             fs::RenameFlags::NOREPLACE,
         );
-        changed("rename to", &target, renamed)
+        match renamed {
+            // A spare that cannot be moved is none.
+            Err(Errno::XDEV | Errno::ACCESS | Errno::PERM | Errno::BUSY)
+                if matches!(from, Place::Dir(Dir::Spare(_))) =>
+            {
+                Ok(Change::Absent)
+            }
+            renamed => changed("rename to", &target, renamed),
+        }
     }
 
     fn link(&mut self, from: &Place, to: &Place) -> Result<Change, DiskError> {

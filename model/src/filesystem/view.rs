@@ -63,6 +63,16 @@ impl Filesystem {
             .filter_map(|name| name.to_text())
     }
 
+    /// Whether the directory at `place` is that of a job, under another name of it.
+    pub fn is_job(&self, place: &Place) -> bool {
+        let jobs = self.jobs();
+        let mut dirs = jobs
+            .iter()
+            .map(|id| self.find(&Place::Dir(Dir::Job(id.clone()))));
+        let dir = self.find(place);
+        dir.is_some() && dirs.any(|job| job == dir)
+    }
+
     /// Whether the job can be seen.
     pub fn has_job(&self, id: &JobId) -> bool {
         self.has(&Place::Dir(Dir::Job(id.clone())))

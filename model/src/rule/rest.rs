@@ -2,9 +2,10 @@
 //! (R8, R22).
 
 use state_machine::control::{Control, Request};
-use state_machine::disk::{Dir, Name, Place};
+use state_machine::disk::{Dir, Name, Place, Read};
 use state_machine::id::JobId;
 use state_machine::job::State as JobState;
+use state_machine::protocol::spare::SPARES;
 
 use super::{Broken, Rule};
 use crate::alone::{Trees, play};
@@ -71,6 +72,15 @@ pub fn heals(world: &World, state: &State) -> Vec<Broken> {
     let files = &machine.files;
     let jobs = files.jobs();
     let mut broken: Vec<_> = jobs.iter().filter_map(|id| unrest(files, id)).collect();
+    let robbed = |id: &&JobId| {
+        let before = state.machine.files.descriptor_of(id);
+        before.is_some() && files.descriptor_of(id) != before
+    };
+    broken.extend(
+        jobs.iter()
+            .find(robbed)
+            .map(|id| Rule::R22.broken(format!("recovery has taken the descriptor of {id} away"))),
+    );
     broken.extend(litter(files));
     let accepted = accepted(world, state);
     broken.extend(accepted.filter_map(|(_, id, request)| lost(files, id, request)));
@@ -165,8 +175,22 @@ fn unrest(files: &Filesystem, id: &JobId) -> Option<Broken> {
 }
 
 fn litter(files: &Filesystem) -> Option<Broken> {
-    let left = [Dir::Staging, Dir::Trash]
-        .iter()
-        .any(|dir| !files.tickets(dir).is_empty());
-    left.then(|| Rule::R8.broken("something is left in staging or trash"))
+    let trash = files.tickets(&Dir::Trash);
+    let mut staging = files.tickets(&Dir::Staging).into_iter();
+    // A name that a job had on its way in, and that a loss of power has brought back, is left alone.
+    let left =
+        !trash.is_empty() || staging.any(|ticket| !files.is_job(&Place::Dir(Dir::Staged(ticket))));
+    if left {
+        return Some(Rule::R8.broken("something is left in staging or trash"));
+    }
+    let brought_back = |number: &u8| {
+        let descriptor = files.data(&Dir::Spare(*number).at(Name::Descriptor));
+        match descriptor.map(|data| data.descriptor()) {
+            Some(Read::Value(descriptor)) => !files.has_job(&descriptor.id),
+            _ => false,
+        }
+    };
+    (0..SPARES)
+        .find(brought_back)
+        .map(|number| Rule::R8.broken(format!("spare {number} is left, and nobody takes it")))
 }

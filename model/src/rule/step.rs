@@ -175,6 +175,10 @@ pub fn changed(before: &State, after: &State, booted: bool) -> Vec<Broken> {
             }
             continue;
         };
+        if descriptor.id != id {
+            let other = &descriptor.id;
+            broken.push(Rule::R8.broken(format!("{id} has the descriptor of {other}")));
+        }
         if !files.has(&Place::of_job(&id, Name::Lock)) {
             broken.push(Rule::R8.broken(format!("{id} has no lock")));
         }

@@ -85,10 +85,13 @@ impl<H> Book<H> {
         };
         // The holder counts the steps; a status that differs in nothing else is the one on disk.
         unwritten.status.steps = self.holder.status().steps;
+        let before = self.holder.status().clone();
         let tried = self.try_to(disk, &unwritten);
         if tried.is_err() {
-            if self.holder.status() == &unwritten.status {
-                // The holder has the notes since the status stands; it would be given them twice.
+            unwritten.status.steps = self.holder.status().steps;
+            let stands = self.holder.status() == &unwritten.status;
+            if stands && self.holder.status() != &before {
+                // The holder has taken the notes in since the status stands; it would be given them twice.
                 unwritten.notes.clear();
             }
             self.unwritten = Some(unwritten);
@@ -104,7 +107,7 @@ impl<H> Book<H> {
         unwritten: &Unwritten,
     ) -> Result<Recorded, D::Fault> {
         let stands = self.holder.status() == &unwritten.status && self.holder.owes_history();
-        if stands && unwritten.durable == Durable::No {
+        if stands && unwritten.durable == Durable::No && unwritten.notes.is_empty() {
             return write_pending(disk, &mut self.holder);
         }
         // A step over a state that could never be written down must still be a path of the table (R7).

@@ -4,6 +4,7 @@ use crate::call::Call;
 use crate::disk::{Change, Dir, Disk, Name, Place, Read};
 use crate::id::{JobId, Ticket};
 use crate::job::State;
+use crate::liveness;
 use crate::protocol::claim::{Claim, claim, tree_is_free};
 
 /// What forgetting came to.
@@ -35,6 +36,13 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
     // Only a job that can be taken is claimed: whoever asks something of it meanwhile is told that somebody holds it,
     // and nobody would look again (R6). Terminal is final, and no tree begins after it.
     match disk.read_status(&Dir::Job(id.clone()))? {
+        Read::Value(status) if status.lost => {
+            let history = disk.read_history(&Dir::Job(id.clone()))?;
+            return Ok(match liveness::find_again(status, &history) {
+                Ok(status) => Forgotten::NotEnded(status.state),
+                Err(_) => Forgotten::Damaged,
+            });
+        }
         Read::Value(status) if !status.state.is_terminal() => {
             return Ok(Forgotten::NotEnded(status.state));
         }

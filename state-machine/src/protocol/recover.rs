@@ -123,9 +123,18 @@ fn collect_staged<D: Disk>(
     };
     // Shared, so that a claimer of the job that this was renamed to meanwhile takes us for a reader (R5, R6).
     let dead = disk.lock(&lock, Mode::Shared)? && disk.stands(&lock, &place)?;
-    let moved = dead && trash(disk, &dir, ticket)?;
+    let moved = dead && !is_a_job(disk, &dir, &lock)? && trash(disk, &dir, ticket)?;
     disk.close(lock)?;
     Ok(moved)
+}
+
+/// Whether a staged directory is that of a job: a loss of power can bring a name back that a job had on its way in, beside
+/// the one that it has (F30). To delete what is in it would delete the job.
+fn is_a_job<D: Disk>(disk: &mut D, dir: &Dir, lock: &D::Handle) -> Result<bool, D::Fault> {
+    match disk.read_descriptor(dir)? {
+        Read::Value(descriptor) => disk.stands(lock, &Place::of_job(&descriptor.id, Name::Lock)),
+        Read::Absent | Read::Damaged(_) => Ok(false),
+    }
 }
 
 fn trash<D: Disk>(disk: &mut D, dir: &Dir, ticket: &Ticket) -> Result<bool, D::Fault> {

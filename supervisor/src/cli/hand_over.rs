@@ -67,6 +67,9 @@ fn publish(store: &Store, held: Held, early: Early) -> Result<HandedOver> {
     let job = store.job(held.holder.id());
     if let Err(error) = store.acknowledge() {
         early.dismiss();
+        // Nobody else is told that it failed by a job that waits to be resumed. Our copy of the lock would refuse us.
+        drop(held);
+        let _ = job.fail_to_start(&error.to_string());
         return Err(error);
     }
     // The lock is the worker's alone now: should it die, everybody is to see that.

@@ -76,14 +76,21 @@ fn spares(store: &Store) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in names(&dir)? {
         let (path, shown) = (dir.join(&name), format!("spares/{}", name.display()));
-        let number: Option<u8> = name.to_str().and_then(|word| word.parse().ok());
+        let is_number = |number: &u8| name.to_str() == Some(number.to_string().as_str());
+        let number = (0..SPARES).find(is_number);
         let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        if !is_dir || number.is_none_or(|number| number >= SPARES) {
+        let Some(number) = number.filter(|_| is_dir) else {
             findings.push(Finding::note(
                 format!("{shown} is nothing of ours"),
                 "move it away if it is of use",
             ));
             continue;
+        };
+        if let Read::Value(descriptor) = store.disk().read_descriptor(&Dir::Spare(number))?
+            && !store.disk().exists(&Place::Dir(Dir::Job(descriptor.id)))?
+        {
+            let what = format!("{shown} was taken, and a loss of power has brought it back");
+            findings.push(Finding::note(what, "it is not used").mended_by(Mend::Collect));
         }
         let in_it = modes::of_job(&path).into_iter();
         findings.extend(in_it.map(|finding| Finding {

@@ -75,7 +75,7 @@ pub(super) fn prepare(
     tree: OwnedFd,
 ) -> Result<Ready, Refused> {
     let mut carriers = Vec::new();
-    let (stdout, stderr) = open_output(descriptor, now_at, &mut carriers)?;
+    let (stdout, stderr) = open_output(descriptor, now_at, dir, &mut carriers)?;
     let stdin = open_stdin(descriptor.stdin.as_ref())?;
     let argv: Vec<OsString> = command.argv.iter().map(os_string).collect();
     let env = environment(descriptor, &command.env, dir);
@@ -155,10 +155,12 @@ pub(super) fn environment(
         .collect()
 }
 
-/// Where the command's output goes: straight into its files, or through pipes where there is a limit.
+/// Where the command's output goes: straight into its files, or through pipes where there is a limit. People are told of
+/// files below `shown`.
 fn open_output(
     descriptor: &Descriptor,
     dir: &Path,
+    shown: &Path,
     carriers: &mut Vec<Carrier>,
 ) -> Result<(OwnedFd, OwnedFd), Refused> {
     let settings = descriptor.output;
@@ -180,7 +182,7 @@ fn open_output(
                 })
             }
         };
-        let end = opened.map_err(|error| files("open", &dir.join(name), error))?;
+        let end = opened.map_err(|error| files("open", &shown.join(name), error))?;
         ends.push(end);
     }
     match (ends.pop(), ends.pop()) {
@@ -188,7 +190,7 @@ fn open_output(
         (Some(both), None) => {
             let second = both
                 .try_clone()
-                .map_err(|error| files("open", &dir.join(output::LOG), error))?;
+                .map_err(|error| files("open", &shown.join(output::LOG), error))?;
             Ok((both, second))
         }
         _ => unreachable!("there is at least one stream"),
