@@ -472,10 +472,14 @@ mod tests {
             next = number + 1;
         }
         assert_eq!(next, 20_000);
-        assert!(
-            told.iter().all(|notice| *notice == Notice::Missed),
-            "{told:?}"
-        );
+        // Between the two steps of a rotation there is no log, and a follower that looks just then says so.
+        let is_rotation =
+            |notice: &Notice| matches!(notice, Notice::Missed | Notice::Removed | Notice::Replaced);
+        assert!(told.iter().all(is_rotation), "{told:?}");
+        let told: Vec<_> = told
+            .iter()
+            .filter(|notice| **notice == Notice::Missed)
+            .collect();
         // The first file that was ever opened may already be a later one.
         assert!(
             breaks <= told.len() + 1,
