@@ -37,6 +37,12 @@ impl Golden {
             .map(|(_, known)| known)
     }
 
+    /// Every name under which something is written down.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let lines = self.text.lines();
+        lines.filter_map(|line| line.split_once(BETWEEN).map(|(name, _)| name))
+    }
+
     /// Write something down under a name. Errors are those of reading and writing the file.
     pub fn write(&self, name: &str, known: &str) -> io::Result<()> {
         let old = std::fs::read_to_string(self.path)?;

@@ -358,6 +358,21 @@ fn a_control_in_the_form_of_a_directory_is_put_aside_and_said_once() {
 }
 
 #[test]
+fn directories_in_place_of_a_request_are_put_aside_one_after_the_other() {
+    let bench = bench!();
+    let job = bench.sh("exec sleep 600");
+    for verb in ["pause", "resume", "pause"] {
+        std::fs::create_dir_all(bench.file("made/x")).unwrap();
+        std::fs::rename(bench.file("made"), job.file("control.taken")).unwrap();
+        bench.run([verb, job.id()]).expect(0);
+        until("it is put aside", || !job.file("control.taken").is_dir());
+    }
+    job.stop(0);
+    bench.run(["clean", "--keep", "9"]).expect(0);
+    bench.audit();
+}
+
+#[test]
 fn a_cancel_over_a_request_that_waits_is_heard_while_a_pause_is_under_way() {
     let bench = bench!();
     let job = bench.sh_with(

@@ -42,7 +42,8 @@ pub(crate) fn mutants(asked: &Asked) -> ExitCode {
     });
     let progress = progress.into_inner().expect("no thread panics");
     summary(&progress);
-    if progress.good {
+    let gone = asked.show.is_none() && !asked.bless && are_gone();
+    if progress.good && !gone {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -103,6 +104,22 @@ fn judge(name: &str, caught: Option<&Caught>, bless: bool) -> (bool, String) {
         (Some(caught), Some(_)) => (false, format!("CAUGHT, and said to be harmless: {caught}")),
         (None, None) => (false, "SURVIVES".into()),
     }
+}
+
+/// Whether something is written down about a mutant that there is not: its effect was taken out of the protocol.
+fn are_gone() -> bool {
+    let there: Vec<String> = table::edits().iter().map(Edit::to_string).collect();
+    let written = golden::MUTANTS.names();
+    let harmless = table::HARMLESS.iter().map(|&(name, _)| name);
+    let mut gone = false;
+    for name in written
+        .chain(harmless)
+        .filter(|name| !there.iter().any(|known| known == name))
+    {
+        say!("{name:<48} IS WRITTEN DOWN, and there is no such effect");
+        gone = true;
+    }
+    gone
 }
 
 fn summary(progress: &Progress) {

@@ -237,7 +237,7 @@ impl Filesystem {
         match self.find(place) {
             None => Open::Absent,
             Some(ino) if mode == Mode::Exclusive && self.is_dir(ino) => Open::Denied,
-            Some(ino) => Open::Opened(self.open_ino(owner, ino)),
+            Some(ino) => Open::Opened(self.open_ino(owner, ino, mode)),
         }
     }
 
@@ -249,7 +249,7 @@ impl Filesystem {
                 let ino = self.add(Inode::File(Shared::new(Data::Empty)));
                 self.put(slot, ino);
                 self.note_names(vec![slot.names(Some(ino))]);
-                Create::Created(self.open_ino(owner, ino))
+                Create::Created(self.open_ino(owner, ino, Mode::Exclusive))
             }
         }
     }

@@ -11,17 +11,20 @@ use crate::effect::Handle;
 pub(super) struct Description {
     pub(super) ino: Ino,
     pub(super) lock: Option<Mode>,
+    /// For which lock it was opened: what is to be locked exclusively is opened for writing, or its last close is no notice.
+    pub(super) opened: Mode,
     /// Who has it open, under which number; sorted. Descriptions are sorted by the first of these.
     pub(super) holders: Vec<(Owner, Handle)>,
 }
 
 impl Filesystem {
     /// Open an inode, under the lowest number that is free, as the kernel does.
-    pub(super) fn open_ino(&mut self, owner: Owner, ino: Ino) -> Handle {
+    pub(super) fn open_ino(&mut self, owner: Owner, ino: Ino, opened: Mode) -> Handle {
         let handle = self.free_handle(owner);
         self.open.push(Description {
             ino,
             lock: None,
+            opened,
             holders: vec![(owner, handle)],
         });
         handle
@@ -54,6 +57,14 @@ impl Filesystem {
         self.open
             .iter()
             .position(|description| description.holders.contains(&(owner, handle)))
+    }
+
+    /// Whether what an owner has open under a number was opened to be locked in this mode.
+    pub fn is_opened_for(&self, owner: Owner, handle: Handle, mode: Mode) -> bool {
+        let opened = self
+            .description(owner, handle)
+            .map(|at| self.open[at].opened);
+        mode == Mode::Shared || opened == Some(Mode::Exclusive)
     }
 
     pub(super) fn expect(&self, owner: Owner, handle: Handle) -> usize {

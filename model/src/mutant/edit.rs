@@ -49,7 +49,7 @@ impl How {
     /// What can be wrong about an effect, by its method.
     pub fn of(method: &str) -> &'static [How] {
         match method {
-            "open" => &[How::Absent, How::Denied],
+            "open" => &[How::Absent, How::Denied, How::OtherMode],
             "create" => &[How::Exists],
             "lock" => &[How::Yes, How::No, How::OtherMode],
             "stands" | "exists" => &[How::Yes, How::No],
@@ -98,17 +98,23 @@ impl How {
     fn instead_of(self, effect: &Effect) -> Option<Effect> {
         match (self, effect) {
             (How::OtherMode, Effect::Lock(handle, mode)) => {
-                let other = match mode {
-                    Mode::Shared => Mode::Exclusive,
-                    Mode::Exclusive => Mode::Shared,
-                };
-                Some(Effect::Lock(*handle, other))
+                Some(Effect::Lock(*handle, other_than(*mode)))
+            }
+            (How::OtherMode, Effect::Open(place, mode)) => {
+                Some(Effect::Open(place.clone(), other_than(*mode)))
             }
             (How::Replacing, Effect::RenameNew(from, to) | Effect::Link(from, to)) => {
                 Some(Effect::Rename(from.clone(), to.clone()))
             }
             _ => None,
         }
+    }
+}
+
+fn other_than(mode: Mode) -> Mode {
+    match mode {
+        Mode::Shared => Mode::Exclusive,
+        Mode::Exclusive => Mode::Shared,
     }
 }
 

@@ -50,6 +50,16 @@ impl fmt::Display for Caught {
 /// A mutant that breaks nothing, and why that is so.
 pub const HARMLESS: &[(&str, &str)] = &[
     (
+        "claim/probe.open other mode",
+        "its last close is then a notice, and who waits looks once more",
+    ),
+    ("look/look_at.open other mode", "as above"),
+    (
+        "recover/collect_staged.open other mode",
+        "it is locked with others; only the notice of its close goes",
+    ),
+    ("recover/collect_staged.open#2 other mode", "as above"),
+    (
         "claim/claim_tree.lock#2 always yes",
         "leftovers are found all the same, after the further tries",
     ),

@@ -50,6 +50,9 @@ pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Ve
         {
             broken.push(Rule::R8.broken(format!("{effect} while its maker is at work")));
         }
+        Effect::Lock(handle, mode) if !files.is_opened_for(me, *handle, *mode) => {
+            broken.push(Rule::Handles.broken(format!("{effect} of what was opened to be read")));
+        }
         Effect::Mkdir(Dir::Job(_)) => {
             broken.push(Rule::R10.broken(format!("{effect} makes a job of nothing")));
         }
