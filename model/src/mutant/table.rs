@@ -271,7 +271,10 @@ pub fn catch_in(world: World) -> Option<Caught> {
         .spawn_bfs()
         .join();
     let world = checker.model();
-    let path = checker.discoveries().into_values().find(|path| {
+    // Several may be found at once: of those the shortest, and of these the first by name, so that it is always the same.
+    let mut found: Vec<_> = checker.discoveries().into_iter().collect();
+    found.sort_by_key(|(name, path)| (path.clone().into_actions().len(), *name));
+    let path = found.into_iter().map(|(_, path)| path).find(|path| {
         let broken = &path.last_state().broken;
         broken
             .iter()
