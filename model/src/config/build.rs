@@ -1,0 +1,137 @@
+//! Putting a world together: roles in a scene, and what is special about it.
+
+use crate::coverage::Coverage;
+use crate::machine::Nature;
+use crate::mutant::Edit;
+use crate::role::{Part, Role, first_job};
+use crate::rule::power::Survivors;
+use crate::rule::{Rule, Sight};
+use crate::scene::Scene;
+use crate::world::{Heal, Patience, Power, World};
+
+/// A world of these roles with nothing special about it.
+pub fn world(name: &'static str, scene: Scene, roles: &[Role], crashes: u8) -> World {
+    let parts = (0u8..)
+        .zip(roles)
+        .map(|(lane, &role)| Part::new(role, first_job(), &format!("t{lane}"), 10));
+    World {
+        name,
+        scene,
+        parts: parts.collect(),
+        crashes,
+        faults: 0,
+        power: Power::Steady,
+        nature: Nature::default(),
+        patience: Patience::Fair,
+        heal: Heal::AtRest,
+        sights: Vec::new(),
+        large: false,
+        breaks: None,
+        edit: None,
+        coverage: Coverage::default(),
+        survivors: Survivors::default(),
+    }
+}
+
+impl World {
+    /// With these sights, which must all be seen.
+    #[must_use]
+    pub fn seeing(mut self, sights: &[Sight]) -> World {
+        self.sights = sights.to_vec();
+        self
+    }
+
+    /// Asked in every state whether it heals alone.
+    #[must_use]
+    pub fn healing_everywhere(mut self) -> World {
+        self.heal = Heal::Everywhere;
+        self
+    }
+
+    /// Where so many effects may fail.
+    #[must_use]
+    pub fn failing(mut self, faults: u8) -> World {
+        self.faults = faults;
+        self.with_syncs()
+    }
+
+    /// Where everything is looked at that a loss of power may leave.
+    #[must_use]
+    pub fn judged_for_power(mut self) -> World {
+        self.power = Power::Judged;
+        self.with_syncs()
+    }
+
+    /// Where power may be lost once, and those who have not begun go on after the boot.
+    #[must_use]
+    pub fn losing_power(mut self) -> World {
+        self.power = Power::Lost;
+        self.with_syncs()
+    }
+
+    /// Where the last one begins only after the boot.
+    #[must_use]
+    pub fn the_last_after_boot(mut self) -> World {
+        if let Some(last) = self.parts.last_mut() {
+            last.after_boot = true;
+        }
+        self
+    }
+
+    fn with_syncs(mut self) -> World {
+        for part in &mut self.parts {
+            part.syncs = true;
+        }
+        self
+    }
+
+    /// Where a pause freezes the tree, and the worker stays.
+    #[must_use]
+    pub fn freezing(mut self) -> World {
+        for part in &mut self.parts {
+            part.freezes = true;
+        }
+        self
+    }
+
+    /// Where the trees are like this.
+    #[must_use]
+    pub fn with_trees(mut self, nature: Nature) -> World {
+        self.nature = nature;
+        self
+    }
+
+    /// Where this is wrong about the protocols.
+    #[must_use]
+    pub fn edited(mut self, edit: Edit) -> World {
+        self.edit = Some(edit);
+        // What survives under the right protocols need not survive under these.
+        self.survivors = Survivors::default();
+        self.coverage = Coverage::default();
+        for part in &mut self.parts {
+            part.edit = Some(edit);
+        }
+        self
+    }
+
+    /// Where those who give way do not wait.
+    #[must_use]
+    pub fn impatient(mut self) -> World {
+        self.patience = Patience::None;
+        self
+    }
+
+    /// In which this rule is broken.
+    #[must_use]
+    pub fn breaking(mut self, rule: Rule) -> World {
+        self.breaks = Some(rule);
+        self
+    }
+
+    /// Too big for the ordinary tests.
+    #[must_use]
+    pub fn large(mut self) -> World {
+        self.large = true;
+        self
+    }
+}

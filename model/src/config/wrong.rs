@@ -1,0 +1,117 @@
+//! Worlds in which something is wrong, and must be found.
+
+use state_machine::control::Request::{Cancel, Pause};
+
+use super::build::world;
+use crate::mutant::Older;
+use crate::role::Role::{self, Client, Hand, Peeker, Reader, Recoverer, Sweeper, Worker, Wrong};
+use crate::rule::Rule;
+use crate::scene::Scene::{Abandoned, Ended, Orphaned, Paused, Queued};
+use crate::world::World;
+
+/// Configurations in which a rule is broken by the protocols as they are. Once a protocol is mended its
+/// configuration belongs into [`all`].
+pub fn findings() -> Vec<World> {
+    vec![
+        // Two shells that write one control file at once share what they have open: what the slower one writes goes
+        // where the faster one's word was taken to. No protocol can see that coming; who wants more than one file
+        // gives asks with a client.
+        world("two-hands", Queued, &[Worker, Hand(Pause), Hand(Cancel)], 0).breaking(Rule::R6),
+    ]
+}
+
+/// Worlds in which something is wrong, and must be found.
+pub fn mutants() -> Vec<World> {
+    let wrong = |mutant: Older, rule, name, scene, others: &[Role]| {
+        let roles = [&[Wrong(mutant)], others].concat();
+        world(name, scene, &roles, 0).breaking(rule)
+    };
+    vec![
+        wrong(
+            Older::CheckThenRemove,
+            Rule::R9,
+            "check-then-remove",
+            Paused,
+            &[Recoverer],
+        ),
+        wrong(
+            Older::CloseOnly,
+            Rule::R6,
+            "close-only",
+            Queued,
+            &[Client(Cancel), Peeker],
+        ),
+        wrong(
+            Older::CompareThenUnlink,
+            Rule::R6,
+            "compare-then-unlink",
+            Queued,
+            &[Client(Pause), Client(Cancel)],
+        ),
+        wrong(
+            Older::LockWithoutLook,
+            Rule::R1,
+            "lock-without-look",
+            Ended,
+            &[Sweeper],
+        ),
+        wrong(
+            Older::SkipRunning,
+            Rule::NoPanic,
+            "skip-running",
+            Queued,
+            &[Reader],
+        ),
+        wrong(
+            Older::WriteUnlocked,
+            Rule::R2,
+            "write-unlocked",
+            Queued,
+            &[Reader],
+        ),
+        wrong(
+            Older::ReaderMends,
+            Rule::R2,
+            "reader-mends",
+            Abandoned,
+            &[Worker],
+        ),
+        wrong(Older::Recreate, Rule::R10, "recreate", Ended, &[Sweeper]),
+        wrong(
+            Older::RecordAnyway,
+            Rule::R10,
+            "record-anyway",
+            Ended,
+            &[Sweeper],
+        ),
+        wrong(
+            Older::StartUnseen,
+            Rule::R11,
+            "start-unseen",
+            Orphaned,
+            &[Reader],
+        ),
+        wrong(
+            Older::StatusBeforeEmpty,
+            Rule::R11,
+            "status-before-empty",
+            Queued,
+            &[Client(Cancel)],
+        ),
+        wrong(
+            Older::LeaveUnrecorded,
+            Rule::R13,
+            "leave-unrecorded",
+            Queued,
+            &[Reader],
+        ),
+        wrong(Older::GiveUp, Rule::R13, "give-up", Queued, &[Reader]).failing(1),
+        wrong(
+            Older::StatusThenProbe,
+            Rule::R3,
+            "status-then-probe",
+            Queued,
+            &[Worker],
+        ),
+    ]
+}
