@@ -10,7 +10,7 @@ use crate::scene::Scene::{Abandoned, Ended, Orphaned, Paused, Queued};
 use crate::world::World;
 
 /// Configurations in which a rule is broken by the protocols as they are. Once a protocol is mended its
-/// configuration belongs into [`all`].
+/// configuration belongs into [`all`](super::all).
 pub fn findings() -> Vec<World> {
     vec![
         // Two shells that write one control file at once share what they have open: what the slower one writes goes
