@@ -8,7 +8,7 @@ use std::fmt;
 
 use state_machine::control::Request;
 use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
-use state_machine::id::{JobId, Key};
+use state_machine::id::{JobId, Key, PoolName};
 use state_machine::record::Line;
 
 use crate::filesystem::Data;
@@ -36,10 +36,12 @@ pub enum Effect {
     ReadHistory(Dir),
     ReadControl(Place),
     ReadPointer(Key),
+    ReadPool(PoolName),
     Write(Place, Data),
     Fill(Place, Data),
     Append(Dir, Vec<Line>, bool),
     Sync(Place),
+    SyncAll,
     Rename(Place, Place),
     RenameNew(Place, Place),
     Link(Place, Place),
@@ -128,6 +130,8 @@ impl Effect {
             Effect::ReadHistory(_) => "read_history",
             Effect::ReadControl(_) => "read_control",
             Effect::ReadPointer(_) => "read_pointer",
+            Effect::ReadPool(_) => "read_pool",
+            Effect::SyncAll => "sync_all",
             Effect::Write(..) => "write",
             Effect::Fill(..) => "fill",
             Effect::Append(..) => "append",
@@ -209,6 +213,9 @@ pub fn path(place: &Place) -> String {
         Dir::Job(id) => format!("jobs/{id}"),
         Dir::Staged(ticket) => format!("staging/{}", ticket.as_str()),
         Dir::Trashed(ticket) => format!("trash/{}", ticket.as_str()),
+        Dir::Root => ".".to_owned(),
+        Dir::Pools => "pools".to_owned(),
+        Dir::Pool(pool) => format!("pools/{pool}"),
         Dir::Spares => "spares".to_owned(),
         Dir::Spare(number) => format!("spares/{number}"),
     };
@@ -238,6 +245,8 @@ impl fmt::Display for Effect {
             Effect::ReadHistory(at) => write!(f, "read {}/events.jsonl", dir(at)),
             Effect::ReadControl(place) => write!(f, "read {}", path(place)),
             Effect::ReadPointer(key) => write!(f, "read keys/{}.json", key.as_str()),
+            Effect::ReadPool(pool) => write!(f, "read pools/{pool}/pool.json"),
+            Effect::SyncAll => write!(f, "sync everything"),
             Effect::Write(place, data) => write!(f, "write {} = {data}", path(place)),
             Effect::Fill(place, data) => write!(f, "fill {} = {data}", path(place)),
             Effect::Append(at, lines, _) => {

@@ -12,8 +12,8 @@ use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{JobId, Key};
-use state_machine::record::{Descriptor, History, Line, Status};
+use state_machine::id::{JobId, Key, PoolName};
+use state_machine::record::{Descriptor, History, Line, Pool, Status};
 
 use crate::effect::{Effect, Handle, Reply, Search, Until, Wake};
 use crate::filesystem::Data;
@@ -209,6 +209,17 @@ impl<H: Host> Disk for Asking<H> {
 
     fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, H::Fault> {
         self.read(|| Effect::ReadPointer(key.clone()), Data::pointer)
+    }
+
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, H::Fault> {
+        self.read(|| Effect::ReadPool(pool.clone()), Data::pool)
+    }
+
+    fn sync_all(&mut self) -> Result<(), H::Fault> {
+        if !self.syncs {
+            return Ok(());
+        }
+        self.done(|| Effect::SyncAll)
     }
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, H::Fault> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::control::Request;
-use crate::id::{JobId, Key, Ticket};
+use crate::id::{JobId, Key, PoolName, Ticket};
 use crate::place::Place;
 use crate::record::{Descriptor, Line, Status, What};
 
@@ -34,6 +34,29 @@ pub enum Call {
         durable: bool,
     },
     Acknowledge,
+    CreateBatch {
+        descriptors: Vec<Descriptor>,
+        ticket: Ticket,
+    },
+    ChangePool {
+        pool: PoolName,
+        slots: Option<u32>,
+        paused: Option<bool>,
+    },
+    ForgetPool {
+        pool: PoolName,
+    },
+    ClaimSupervision,
+    IsSupervised,
+    Retire {
+        lock: u32,
+    },
+    FailUnmet {
+        id: JobId,
+        why: String,
+        created_at_ms: u64,
+        now_ms: u64,
+    },
     LayIn {
         ticket: Ticket,
     },
@@ -144,6 +167,13 @@ impl Call {
             Call::ClaimTree { .. } => "claim_tree",
             Call::Create { .. } => "create",
             Call::Acknowledge => "acknowledge",
+            Call::CreateBatch { .. } => "create_batch",
+            Call::ChangePool { .. } => "change_pool",
+            Call::ForgetPool { .. } => "forget_pool",
+            Call::ClaimSupervision => "claim_supervision",
+            Call::IsSupervised => "is_supervised",
+            Call::Retire { .. } => "retire",
+            Call::FailUnmet { .. } => "fail_unmet",
             Call::LayIn { .. } => "lay_in",
             Call::Start { .. } => "start",
             Call::StartNumbered { .. } => "start_numbered",

@@ -2,12 +2,14 @@
 //! are kept. It is written by people: a word that means nothing is an error that names it, so that a slip of the
 //! hand is not taken for a wish; a table that this version does not know belongs to another one and is left alone.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use crate::record::PauseMode;
+use crate::id::PoolName;
+use crate::record::{self, PauseMode};
 use crate::retention::Retention;
 use crate::units;
 
@@ -19,6 +21,48 @@ pub struct Config {
     pub defaults: Defaults,
     /// Which ended jobs a sweep keeps.
     pub retention: Keep,
+    /// The same for the jobs of one project, by the path of its root.
+    pub project: BTreeMap<String, Project>,
+    /// The pools.
+    pub pool: BTreeMap<PoolName, Pool>,
+    /// The supervisor.
+    pub supervisor: Supervisor,
+}
+
+/// What is particular to the jobs of one project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Project {
+    /// Which of its ended jobs a sweep keeps, whatever holds for others.
+    pub retention: Keep,
+}
+
+/// A pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pool {
+    /// How many slots it has; as many as the machine has processors where absent.
+    pub slots: Option<u32>,
+}
+
+/// The supervisor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Supervisor {
+    /// How long it stays with nothing to do, where nobody told it to stay.
+    #[serde(deserialize_with = "duration")]
+    pub idle_exit: Option<Duration>,
+}
+
+/// How a pool is set up, from the configuration and what somebody made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PoolSetup {
+    /// How many slots it has; `None` for as many as the machine has processors.
+    pub slots: Option<u32>,
+    /// Whether no job is admitted.
+    pub paused: bool,
+    /// Whether the configuration has it.
+    pub configured: bool,
 }
 
 /// What a job gets when nobody says otherwise.
@@ -69,6 +113,30 @@ impl Keep {
 pub struct BadConfig(String);
 
 impl Config {
+    /// How a pool is set up, given what somebody made of it; `None` where there is no such pool. The pool `default` is
+    /// always there.
+    pub fn pool(&self, name: &PoolName, made: Option<&record::Pool>) -> Option<PoolSetup> {
+        let configured = self.pool.get(name);
+        if configured.is_none() && made.is_none() && *name != PoolName::default() {
+            return None;
+        }
+        Some(PoolSetup {
+            slots: made
+                .and_then(|made| made.slots)
+                .or(configured.and_then(|pool| pool.slots)),
+            paused: made.is_some_and(|made| made.paused),
+            configured: configured.is_some() || *name == PoolName::default(),
+        })
+    }
+
+    /// Which ended jobs of a project a sweep keeps.
+    pub fn retention_of(&self, project: Option<&str>) -> Retention {
+        project
+            .and_then(|project| self.project.get(project))
+            .map_or(&self.retention, |project| &project.retention)
+            .retention()
+    }
+
     /// Read the bytes of `config.toml`.
     pub fn decode(bytes: &[u8]) -> Result<Config, BadConfig> {
         let text = std::str::from_utf8(bytes).map_err(|error| BadConfig(error.to_string()))?;

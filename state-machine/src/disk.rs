@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
 use crate::control::{Control, Request};
-use crate::id::{JobId, Key};
-use crate::record::{self, Damaged, Descriptor, History, Line, Status};
+use crate::id::{JobId, Key, PoolName};
+use crate::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
 
 pub use crate::place::{Dir, Name, Place};
 
@@ -125,6 +125,8 @@ pub enum Content {
     Request(Request),
     /// A pointer.
     Pointer(Pointer),
+    /// What somebody made of a pool.
+    Pool(Pool),
     /// Room for a descriptor: blanks, which a record may end in.
     Blank,
 }
@@ -200,6 +202,10 @@ pub trait Disk {
     #[track_caller]
     fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, Self::Fault>;
 
+    /// Read what somebody made of a pool.
+    #[track_caller]
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, Self::Fault>;
+
     /// Write a whole file that nobody else reads or writes yet.
     #[track_caller]
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, Self::Fault>;
@@ -216,6 +222,10 @@ pub trait Disk {
     /// Make a file's content, or a directory's names, survive a loss of power (F28, F29). Not its times, which nobody reads.
     #[track_caller]
     fn sync(&mut self, place: &Place) -> Result<Change, Self::Fault>;
+
+    /// As [`Disk::sync`], for everything that is written so far in the whole store: many records for the price of one.
+    #[track_caller]
+    fn sync_all(&mut self) -> Result<(), Self::Fault>;
 
     /// Rename, replacing a file that is there.
     #[track_caller]

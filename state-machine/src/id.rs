@@ -190,6 +190,50 @@ impl std::fmt::Display for Name {
     }
 }
 
+/// The name of a pool, which is also the name of its directory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PoolName(String);
+
+impl PoolName {
+    /// Take a word from outside as the name of a pool: letters, digits, `_` and `-`.
+    pub fn parse(word: &str) -> Result<PoolName, BadWord> {
+        Name::try_from(word.to_owned()).map(|Name(word)| PoolName(word))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for PoolName {
+    /// The pool that is always there.
+    fn default() -> PoolName {
+        PoolName("default".to_owned())
+    }
+}
+
+impl TryFrom<String> for PoolName {
+    type Error = BadWord;
+
+    fn try_from(word: String) -> Result<Self, BadWord> {
+        PoolName::parse(&word)
+    }
+}
+
+impl From<PoolName> for String {
+    fn from(name: PoolName) -> String {
+        name.0
+    }
+}
+
+impl std::fmt::Display for PoolName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
 /// What at most one start may be under way for (R12): a name or a task in a project, or a destination. It
 /// becomes a file name, so it holds a readable half and a hash of everything that makes it unique.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -93,11 +93,13 @@ pub enum Event {
     Cancelled,
     /// Nobody holds the lock of a job whose record says that somebody must.
     Abandoned,
+    /// A job that this one comes after can no longer end as this one needs it to.
+    Unmet,
 }
 
 impl Event {
     /// Every event, for tests that walk the whole table.
-    pub const ALL: [Event; 9] = [
+    pub const ALL: [Event; 10] = [
         Event::Claimed,
         Event::Succeeded,
         Event::Failed,
@@ -107,6 +109,7 @@ impl Event {
         Event::Resumed { held: false },
         Event::Cancelled,
         Event::Abandoned,
+        Event::Unmet,
     ];
 }
 
@@ -128,7 +131,7 @@ pub fn next(state: State, event: Event) -> Result<State, Illegal> {
     match (state, event) {
         (State::Queued | State::Paused | State::Interrupted, Event::Claimed) => Ok(State::Running),
         (State::Running, Event::Succeeded) => Ok(State::Done),
-        (State::Running, Event::Failed) => Ok(State::Failed),
+        (State::Running, Event::Failed) | (State::Queued, Event::Unmet) => Ok(State::Failed),
         (State::Running, Event::Retried) => Ok(State::Running),
         (State::Queued | State::Running | State::Interrupted, Event::Paused) => Ok(State::Paused),
         (State::Running | State::Paused, Event::Resumed { held: true }) => Ok(State::Running),

@@ -15,6 +15,7 @@
 //! | [`control`] | requests and their order of strength |
 //! | [`liveness`] | what a reader concludes from a record and a lock |
 //! | [`retry`], [`retention`], [`resolve`] | backoff; what a sweep takes; what a query names |
+//! | [`supervise`], [`dependency`], [`schedule`] | what one job needs; what those come to that it comes after; which job gets which slot |
 //! | [`place`] | where things are in a store |
 //! | [`disk`] | the trait: one effect that the operating system makes atomic per method |
 //! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
@@ -25,6 +26,7 @@
 pub mod call;
 pub mod config;
 pub mod control;
+pub mod dependency;
 pub mod disk;
 pub mod id;
 pub mod job;
@@ -35,6 +37,8 @@ pub mod record;
 pub mod resolve;
 pub mod retention;
 pub mod retry;
+pub mod schedule;
 pub mod slot;
+pub mod supervise;
 pub mod tape;
 pub mod units;

@@ -3,13 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, Key, Ticket};
+use crate::id::{JobId, Key, PoolName, Ticket};
 use crate::record;
 
 /// A directory of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dir {
+    /// The store itself.
+    Root,
     /// Every job that can be seen.
     Jobs,
     /// What is on its way in.
@@ -20,6 +22,8 @@ pub enum Dir {
     Keys,
     /// Directories that are laid in for jobs to come.
     Spares,
+    /// The pools that somebody made or changed.
+    Pools,
     /// One job.
     Job(JobId),
     /// One job on its way in.
@@ -28,6 +32,8 @@ pub enum Dir {
     Trashed(Ticket),
     /// One directory that is laid in, by its number.
     Spare(u8),
+    /// One pool.
+    Pool(PoolName),
 }
 
 /// An entry of a directory.
@@ -58,6 +64,14 @@ pub enum Name {
     Pointer(Key),
     /// The next pointer, before it takes its place; written under the key's lock.
     NewPointer(Key),
+    /// `supervisor.lock` in the root.
+    SupervisorLock,
+    /// `placement.lock` of a pool.
+    PlacementLock,
+    /// `pool.json`.
+    Pool,
+    /// The next `pool.json`, before it takes its place; written under the placement lock.
+    NewPool,
     /// A request in `staging/`, before it takes its place.
     Request(Ticket),
     /// Anything else, as its bytes.
@@ -104,6 +118,10 @@ impl Name {
             Name::KeyLock(key) => format!("{}.lock", key.as_str()).into_bytes(),
             Name::Pointer(key) => format!("{}.json", key.as_str()).into_bytes(),
             Name::NewPointer(key) => format!("{}.json.new", key.as_str()).into_bytes(),
+            Name::SupervisorLock => b"supervisor.lock".to_vec(),
+            Name::PlacementLock => b"placement.lock".to_vec(),
+            Name::Pool => b"pool.json".to_vec(),
+            Name::NewPool => b"pool.json.new".to_vec(),
             Name::Request(ticket) => ticket.as_str().as_bytes().to_vec(),
             Name::Other(bytes) => bytes.clone(),
         }

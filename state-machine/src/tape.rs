@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Call;
 use crate::control::Control;
 use crate::disk::{Change, Content, Create, Dir, Fill, Mode, Name, Open, Place, Pointer, Read};
-use crate::id::Key;
-use crate::record::{self, Damaged, Descriptor, History, Status};
+use crate::id::{Key, PoolName};
+use crate::record::{self, Damaged, Descriptor, History, Pool, Status};
 
 /// One line.
 ///
@@ -45,10 +45,12 @@ pub enum Effect {
     ReadHistory(Dir),
     ReadControl(Place),
     ReadPointer(Key),
+    ReadPool(PoolName),
     Write(Place, Content),
     Fill(Place, Content),
     Append(Dir, Vec<record::Line>, bool),
     Sync(Place),
+    SyncAll,
     Rename(Place, Place),
     RenameNew(Place, Place),
     Link(Place, Place),
@@ -79,6 +81,8 @@ pub enum Reply {
     Control(Option<Control>),
     /// To a read of a pointer.
     Pointer(Read<Pointer>),
+    /// To a read of a pool.
+    Pool(Read<Pool>),
     /// To every change of names or contents.
     Changed(Change),
     /// To a fill.

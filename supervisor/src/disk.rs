@@ -20,8 +20,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{JobId, Key};
-use state_machine::record::{self, Damaged, Descriptor, History, Line, Status};
+use state_machine::id::{JobId, Key, PoolName};
+use state_machine::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
 
 use crate::error::DiskError;
 
@@ -88,16 +88,19 @@ impl Files {
     /// The path of a directory.
     fn dir(&self, dir: &Dir) -> PathBuf {
         match dir {
+            Dir::Root => self.root.clone(),
             Dir::Jobs => self.root.join("jobs"),
             Dir::Staging => self.root.join("staging"),
             Dir::Trash => self.root.join("trash"),
             Dir::Keys => self.root.join("keys"),
             Dir::Spares => self.root.join("spares"),
+            Dir::Pools => self.root.join("pools"),
             Dir::Job(id) if self.here.as_ref() == Some(id) => PathBuf::from("."),
             Dir::Job(id) => self.joined("jobs", id.as_str()),
             Dir::Staged(ticket) => self.joined("staging", ticket.as_str()),
             Dir::Trashed(ticket) => self.joined("trash", ticket.as_str()),
             Dir::Spare(number) => self.joined("spares", &number.to_string()),
+            Dir::Pool(pool) => self.joined("pools", pool.as_str()),
         }
     }
 
@@ -210,6 +213,7 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Status(status) => status.encode(),
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
+        Content::Pool(pool) => pool.encode(),
         Content::Blank => record::blank(),
     }
 }
@@ -324,6 +328,10 @@ impl Disk for Files {
         self.read_record(&Dir::Keys, Name::Pointer(key.clone()), Pointer::decode)
     }
 
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, DiskError> {
+        self.read_record(&Dir::Pool(pool.clone()), Name::Pool, Pool::decode)
+    }
+
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {
         let path = self.path(place);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
@@ -410,6 +418,12 @@ impl Disk for Files {
             Err(Errno::INVAL) if matches!(place, Place::Dir(_)) => Ok(Change::Done),
             synced => changed("sync", &path, synced),
         }
+    }
+
+    fn sync_all(&mut self) -> Result<(), DiskError> {
+        open_at(&self.root, OFlags::RDONLY)
+            .and_then(|fd| retry(|| fs::syncfs(&fd)))
+            .map_err(|error| DiskError::new("sync", &self.root, error))
     }
 
     fn rename(&mut self, from: &Place, to: &Place) -> Result<Change, DiskError> {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use state_machine::control::{Control, Request};
 use state_machine::disk::{Content, Pointer, Read};
-use state_machine::record::{self, Damaged, Descriptor, History, Status};
+use state_machine::record::{self, Damaged, Descriptor, History, Pool, Status};
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +20,8 @@ pub enum Data {
     Request(Request),
     /// A pointer.
     Pointer(Pointer),
+    /// What somebody made of a pool.
+    Pool(Pool),
     /// A history.
     History(History),
     /// Something that is no record of any kind.
@@ -43,6 +45,7 @@ impl From<&Content> for Data {
             Content::Status(status) => Data::Status(status.clone()),
             Content::Request(request) => Data::Request(*request),
             Content::Pointer(pointer) => Data::Pointer(pointer.clone()),
+            Content::Pool(pool) => Data::Pool(*pool),
             Content::Blank => Data::Blank,
         }
     }
@@ -83,6 +86,7 @@ impl Data {
             Data::Status(status) => status.encode().len(),
             Data::Request(request) => Control::encode(*request).len(),
             Data::Pointer(pointer) => pointer.encode().len(),
+            Data::Pool(pool) => pool.encode().len(),
         }
     }
 
@@ -120,6 +124,14 @@ impl Data {
         }
     }
 
+    /// The file read as what somebody made of a pool.
+    pub fn pool(&self) -> Read<Pool> {
+        match self.record() {
+            Data::Pool(pool) => Read::Value(*pool),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
+    }
+
     /// The file read as a history. Anything else that is written has one line, which does not decode, and blanks after
     /// it are another.
     pub fn history(&self) -> History {
@@ -137,6 +149,7 @@ impl Data {
             | Data::Status(_)
             | Data::Request(_)
             | Data::Pointer(_)
+            | Data::Pool(_)
             | Data::Blank
             | Data::Garbage => History {
                 undecodable: 1,
@@ -168,6 +181,7 @@ impl fmt::Display for Data {
             Data::Status(status) => write!(f, "{}", status.state),
             Data::Request(request) => write!(f, "{request}"),
             Data::Pointer(pointer) => write!(f, "-> {} ({})", pointer.job, pointer.count),
+            Data::Pool(pool) => write!(f, "{pool:?}"),
             Data::History(history) => {
                 let states: Vec<_> = history.states().map(|state| state.to_string()).collect();
                 let torn = if history.torn { " torn" } else { "" };

@@ -103,7 +103,12 @@ impl Filesystem {
             Effect::Append(dir, lines, mend) => {
                 Reply::Changed(self.append(&dir.at(Name::Events), lines, *mend))
             }
+            Effect::ReadPool(pool) => self.read(&Dir::Pool(pool.clone()).at(Name::Pool)),
             Effect::Sync(place) => Reply::Changed(self.sync(place)),
+            Effect::SyncAll => {
+                self.sync_everything();
+                Reply::Done
+            }
             Effect::Rename(from, to) => Reply::Changed(self.rename(from, to, true)),
             Effect::RenameNew(from, to) => Reply::Changed(self.rename(from, to, false)),
             Effect::Link(from, to) => Reply::Changed(self.link(from, to)),

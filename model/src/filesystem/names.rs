@@ -1,4 +1,4 @@
-//! Directories and the names in them. A directory is found by walking from one of the five that always stand,
+//! Directories and the names in them. A directory is found by walking from one of the seven that always stand,
 //! so what is in a renamed directory moves along with it.
 
 use std::sync::Arc;
@@ -14,9 +14,11 @@ const STAGING: Ino = 1;
 const TRASH: Ino = 2;
 const KEYS: Ino = 3;
 const SPARES: Ino = 4;
+const ROOT: Ino = 5;
+const POOLS: Ino = 6;
 
 /// How many directories always stand.
-pub(super) const STANDING: usize = 5;
+pub(super) const STANDING: usize = 7;
 
 /// The names of spares. There are never more than a few.
 const NUMBERS: [&str; 4] = ["0", "1", "2", "3"];
@@ -49,7 +51,13 @@ impl Word<'_> {
 /// A name as a listing finds it: only those of a job's directory are known there.
 fn as_listed(name: &Name) -> Name {
     match name {
-        Name::KeyLock(_) | Name::Pointer(_) | Name::NewPointer(_) => Name::Other(name.to_bytes()),
+        Name::KeyLock(_)
+        | Name::Pointer(_)
+        | Name::NewPointer(_)
+        | Name::SupervisorLock
+        | Name::PlacementLock
+        | Name::Pool
+        | Name::NewPool => Name::Other(name.to_bytes()),
         known => known.clone(),
     }
 }
@@ -81,10 +89,13 @@ impl Filesystem {
             Dir::Trash => Some(TRASH),
             Dir::Keys => Some(KEYS),
             Dir::Spares => Some(SPARES),
+            Dir::Root => Some(ROOT),
+            Dir::Pools => Some(POOLS),
             Dir::Job(id) => self.entry(JOBS, Word::Text(id.as_str())),
             Dir::Staged(ticket) => self.entry(STAGING, Word::Text(ticket.as_str())),
             Dir::Trashed(ticket) => self.entry(TRASH, Word::Text(ticket.as_str())),
             Dir::Spare(number) => self.entry(SPARES, Word::Text(NUMBERS[usize::from(*number)])),
+            Dir::Pool(pool) => self.entry(POOLS, Word::Text(pool.as_str())),
         }
     }
 
@@ -112,7 +123,16 @@ impl Filesystem {
             Place::Dir(Dir::Staged(ticket)) => (STAGING, Word::Text(ticket.as_str())),
             Place::Dir(Dir::Trashed(ticket)) => (TRASH, Word::Text(ticket.as_str())),
             Place::Dir(Dir::Spare(number)) => (SPARES, Word::Text(NUMBERS[usize::from(*number)])),
-            Place::Dir(Dir::Jobs | Dir::Staging | Dir::Trash | Dir::Keys | Dir::Spares) => {
+            Place::Dir(Dir::Pool(pool)) => (POOLS, Word::Text(pool.as_str())),
+            Place::Dir(
+                Dir::Root
+                | Dir::Jobs
+                | Dir::Staging
+                | Dir::Trash
+                | Dir::Keys
+                | Dir::Spares
+                | Dir::Pools,
+            ) => {
                 return Err(Change::Absent);
             }
             Place::File(dir, Name::Request(ticket)) => (inside(dir)?, Word::Text(ticket.as_str())),

@@ -212,6 +212,13 @@ impl Filesystem {
         }
     }
 
+    /// Everything reaches the medium.
+    pub(super) fn sync_everything(&mut self) {
+        if self.medium.is_some() {
+            self.fit_medium();
+        }
+    }
+
     /// A sync fails: what it was to bring to the medium counts as brought, and is not.
     pub(super) fn fail_to_sync(&mut self, ino: Ino) {
         if let Some(medium) = &mut self.medium

@@ -33,8 +33,16 @@ impl Filesystem {
 
     /// Everything that stands: its path below the root, which inode it is, and what it holds where it is a file.
     pub fn walk(&self) -> Vec<(Vec<u8>, u8, Option<Shared<Data>>)> {
-        let standing =
-            [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys, Dir::Spares].map(Place::Dir);
+        let standing = [
+            Dir::Root,
+            Dir::Jobs,
+            Dir::Staging,
+            Dir::Trash,
+            Dir::Keys,
+            Dir::Spares,
+            Dir::Pools,
+        ]
+        .map(Place::Dir);
         let mut found: Vec<_> = standing
             .iter()
             .filter_map(|place| Some((path(place).into_bytes(), self.find(place)?, None)))

@@ -55,8 +55,8 @@ impl How {
             "stands" | "exists" => &[How::Yes, How::No],
             "close" | "release" | "give_way" | "mkdir" => &[How::Skipped],
             "read_descriptor" | "read_status" | "read_history" | "read_control"
-            | "read_pointer" | "list" => &[How::Absent],
-            "write" | "fill" | "append" | "sync" | "rename" | "unlink" | "rmdir" => {
+            | "read_pointer" | "read_pool" | "list" => &[How::Absent],
+            "write" | "fill" | "append" | "sync" | "sync_all" | "rename" | "unlink" | "rmdir" => {
                 &[How::Skipped, How::Late]
             }
             "rename_new" | "link" => &[How::Skipped, How::Late, How::Replacing],

@@ -19,7 +19,7 @@ mod worker;
 use state_machine::control::Request;
 use state_machine::id::{JobId, Key, Name, Ticket};
 use state_machine::job::State;
-use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind};
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind, OnInterrupt};
 
 use crate::mutant::{Edit, Older};
 use crate::stage::Stage;
@@ -226,6 +226,10 @@ pub fn descriptor() -> Descriptor {
         stdin: None,
         success_codes: vec![0],
         not_before_ms: None,
+        delay_ms: None,
+        on_interrupt: OnInterrupt::Leave,
+        slots: 1,
+        order: 0,
         on_end: None,
         total_bytes: None,
         previous: None,

@@ -82,6 +82,7 @@ fn replaced(files: &Filesystem, effect: &Effect) -> Option<Broken> {
         place,
         Place::File(Dir::Job(_), Name::Descriptor | Name::Status)
             | Place::File(Dir::Keys, Name::Pointer(_))
+            | Place::File(Dir::Pool(_), Name::Pool)
     );
     let unreadable = files.data(place).is_some_and(|data| data.is_garbage());
     (is_record && unreadable)

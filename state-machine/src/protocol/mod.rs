@@ -7,14 +7,17 @@
 //! (F2, F6). So `tree` is only ever closed. `lock` is given up for everybody by the one who is responsible, when he is done
 //! (F55), and only closed by one who has handed it over.
 
+pub mod batch;
 pub mod book;
 pub mod claim;
 pub mod create;
 pub mod forget;
 pub mod hold;
 pub mod look;
+pub mod pool;
 pub mod recover;
 pub mod request;
 pub mod settle;
 pub mod spare;
 pub mod start;
+pub mod supervise;

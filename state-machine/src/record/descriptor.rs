@@ -29,9 +29,16 @@ pub struct Descriptor {
     /// The pool whose slots admit the job; a job without one is started by whoever makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// How many slots of its pool it takes.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub slots: u32,
     /// Higher goes first within a pool.
     #[serde(default)]
     pub priority: i32,
+    /// Its place among those that were made with it: within a pool the older goes first, and of those made at once the
+    /// one that was named first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub order: u32,
     /// The jobs that must have ended before this one starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<After>,
@@ -59,6 +66,13 @@ pub struct Descriptor {
     /// Not started before this instant, in ms since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before_ms: Option<u64>,
+    /// How long it was to wait, in ms, where that was asked for as a length of time: however the clock is set, it is not
+    /// waited for longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// What is to become of it when its worker was lost.
+    #[serde(default)]
+    pub on_interrupt: OnInterrupt,
     /// A command that is given the job's JSON on its standard input once the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_end: Option<Vec<Bytes>>,
@@ -81,6 +95,20 @@ fn default_grace_ms() -> u64 {
 
 fn default_success_codes() -> Vec<u8> {
     vec![0]
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 impl Descriptor {
@@ -244,6 +272,17 @@ pub enum AfterWhen {
     Failure,
     /// It must have ended, however.
     End,
+}
+
+/// What is to become of a job whose worker was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInterrupt {
+    /// It stays interrupted until somebody resumes it: a command need not bear being run again.
+    #[default]
+    Leave,
+    /// A supervisor runs it again.
+    Resume,
 }
 
 /// What a pause does to a command.

@@ -5,15 +5,17 @@
 mod bytes;
 mod descriptor;
 mod history;
+mod pool;
 mod slot;
 mod status;
 
 pub use bytes::Bytes;
 pub(crate) use bytes::plain;
 pub use descriptor::{
-    After, AfterWhen, Command, Descriptor, Environment, Kind, Output, PauseMode, Pull,
+    After, AfterWhen, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode, Pull,
 };
 pub use history::{History, Line, What};
+pub use pool::Pool;
 pub use slot::{Claim, Holder, Outcome, Slot};
 pub use status::{Exit, Failure, Progress, REGISTERING, Status, Stopping};
 

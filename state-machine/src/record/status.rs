@@ -183,6 +183,8 @@ pub enum Failure {
     TooLong,
     /// The kernel had no process to give, or something else went wrong in starting.
     Start,
+    /// A job that it comes after can no longer end as it needs it to.
+    Dependency,
 }
 
 /// A stop that is under way.

@@ -8,7 +8,7 @@ use state_machine::id::{JobId, Name, slug};
 use state_machine::job::State;
 use state_machine::record::{
     After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure, Holder, Kind,
-    Line, Outcome, Output, PauseMode, Progress, Pull, Slot, Status, Stopping, What,
+    Line, OnInterrupt, Outcome, Output, PauseMode, Progress, Pull, Slot, Status, Stopping, What,
 };
 use state_machine::retry::Retry;
 use state_machine::slot;
@@ -116,12 +116,15 @@ pub(crate) fn descriptor() -> impl Strategy<Value = Descriptor> {
         of(vec(bytes(), 0..3)),
         of(number()),
         of(id()),
+        (any::<u32>(), any::<u32>(), of(number()), any::<bool>()),
     );
     (names, times, rest).prop_map(|(names, times, rest)| {
         let (id, kind, display_name, name, task, project, pool) = names;
         let (priority, after, timeout_ms, retry, stop, grace_ms, not_before_ms, created_at_ms) =
             times;
-        let ((max_bytes, keep, split), stdin, success_codes, on_end, total_bytes, previous) = rest;
+        let ((max_bytes, keep, split), stdin, success_codes, on_end, total_bytes, previous, queue) =
+            rest;
+        let (slots, order, delay_ms, resumes) = queue;
         Descriptor {
             id,
             kind,
@@ -130,6 +133,8 @@ pub(crate) fn descriptor() -> impl Strategy<Value = Descriptor> {
             task,
             project,
             pool,
+            slots,
+            order,
             priority,
             after,
             timeout_ms,
@@ -148,6 +153,12 @@ pub(crate) fn descriptor() -> impl Strategy<Value = Descriptor> {
             stdin,
             success_codes,
             not_before_ms,
+            delay_ms,
+            on_interrupt: if resumes {
+                OnInterrupt::Resume
+            } else {
+                OnInterrupt::Leave
+            },
             on_end,
             total_bytes,
             previous,
@@ -165,6 +176,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
         Failure::Files,
         Failure::TooLong,
         Failure::Start,
+        Failure::Dependency,
     ];
     let progress = (number(), of(number()), number(), of(number())).prop_map(
         |(done_bytes, total_bytes, files_done, files_total)| Progress {

@@ -9,8 +9,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::Key;
-use state_machine::record::{self, Damaged, Descriptor, History, Line, Status};
+use state_machine::id::{Key, PoolName};
+use state_machine::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
 
 /// The fault that was asked for has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,9 @@ pub(crate) struct Fake {
 
 fn dir_path(dir: &Dir) -> Vec<u8> {
     match dir {
+        Dir::Root => b"root".to_vec(),
+        Dir::Pools => b"pools".to_vec(),
+        Dir::Pool(pool) => format!("pools/{pool}").into_bytes(),
         Dir::Jobs => b"jobs".to_vec(),
         Dir::Staging => b"staging".to_vec(),
         Dir::Trash => b"trash".to_vec(),
@@ -101,7 +104,7 @@ impl Image {
     /// An empty store.
     pub(crate) fn store() -> Image {
         let mut image = Image::default();
-        for dir in ["", "jobs", "staging", "trash", "keys"] {
+        for dir in ["", "root", "jobs", "staging", "trash", "keys", "pools"] {
             image.tree.insert(dir.into(), Node::Dir);
         }
         image
@@ -292,6 +295,7 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Status(status) => status.encode(),
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
+        Content::Pool(pool) => pool.encode(),
         Content::Blank => record::blank(),
     }
 }
@@ -429,6 +433,15 @@ impl Disk for Fake {
             true => Change::Done,
             false => Change::Absent,
         })
+    }
+
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, Fault> {
+        let place = Dir::Pool(pool.clone()).at(Name::Pool);
+        self.whole(|disk| disk.read(&place, Pool::decode))
+    }
+
+    fn sync_all(&mut self) -> Result<(), Fault> {
+        self.whole(|_| ())
     }
 
     fn rename(&mut self, from: &Place, to: &Place) -> Result<Change, Fault> {

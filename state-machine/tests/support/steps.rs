@@ -14,7 +14,9 @@ use state_machine::protocol::request::request;
 use state_machine::protocol::settle::{LetGo, Searched, let_go, settle};
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start, start_numbered};
-use state_machine::record::{Command, Descriptor, Environment, Kind, Output, PauseMode, What};
+use state_machine::record::{
+    Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode, What,
+};
 use state_machine::retry::Retry;
 
 use crate::fake::{Fake, Fault, Handle};
@@ -97,6 +99,10 @@ fn descriptor(now_ms: u64) -> Descriptor {
         stdin: None,
         success_codes: vec![0],
         not_before_ms: None,
+        delay_ms: None,
+        on_interrupt: OnInterrupt::Leave,
+        slots: 1,
+        order: 0,
         on_end: None,
         total_bytes: None,
         previous: None,

@@ -8,8 +8,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{JobId, Key};
-use state_machine::record::{Descriptor, History, Line, Status};
+use state_machine::id::{JobId, Key, PoolName};
+use state_machine::record::{Descriptor, History, Line, Pool, Status};
 use state_machine::tape::{self as lines, Effect, Reply};
 
 use super::{Files, LockFile, tape};
@@ -201,6 +201,15 @@ impl Disk for FsDisk {
         )
     }
 
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, DiskError> {
+        let outcome = self.0.read_pool(pool);
+        self.tell(
+            outcome,
+            || Effect::ReadPool(pool.clone()),
+            |read| Reply::Pool(read.clone()),
+        )
+    }
+
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {
         let outcome = self.0.write(place, content);
         self.tell(
@@ -231,6 +240,11 @@ impl Disk for FsDisk {
     fn sync(&mut self, place: &Place) -> Result<Change, DiskError> {
         let outcome = self.0.sync(place);
         self.tell(outcome, || Effect::Sync(place.clone()), changed)
+    }
+
+    fn sync_all(&mut self) -> Result<(), DiskError> {
+        let outcome = self.0.sync_all();
+        self.tell(outcome, || Effect::SyncAll, |()| Reply::Done)
     }
 
     fn rename(&mut self, from: &Place, to: &Place) -> Result<Change, DiskError> {

@@ -37,7 +37,7 @@ pub use job::{Job, Requested, Stopped};
 pub(crate) use leftovers::{Search, end_leftovers, with_marks};
 pub use report::{Report, ReportedProgress};
 pub(crate) use root::untrusted;
-pub use spec::JobSpec;
+pub use spec::{JobSpec, StartTime};
 pub use sweep::{Kept, Swept};
 pub(crate) use tail::Tail;
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::id::{JobId, Name};
-use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind, Output, PauseMode};
+use state_machine::record::{
+    After, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode,
+};
 use state_machine::retry::Retry;
 
 /// What a job is to be.
@@ -31,6 +33,16 @@ pub struct JobSpec {
     pub project: Option<PathBuf>,
     /// The pool that is to admit the job; one without is for whoever makes it to start.
     pub pool: Option<String>,
+    /// How many slots of the pool it takes.
+    pub slots: u32,
+    /// Higher goes first within a pool.
+    pub priority: i32,
+    /// The jobs that must have ended before it starts, each with how.
+    pub after: Vec<After>,
+    /// When it may start.
+    pub start: StartTime,
+    /// What is to become of it when its worker was lost.
+    pub on_interrupt: OnInterrupt,
     /// How long an attempt may run.
     pub timeout: Option<Duration>,
     /// How failed attempts are tried again.
@@ -49,6 +61,17 @@ pub struct JobSpec {
     pub on_end: Option<Vec<OsString>>,
     /// The job that this one reruns.
     pub previous: Option<JobId>,
+}
+
+/// When a queued job may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartTime {
+    /// As soon as a slot is idle.
+    Now,
+    /// Not before this instant, in ms since the epoch.
+    At(u64),
+    /// Not before so much time has passed, however the clock is set meanwhile.
+    In(Duration),
 }
 
 impl JobSpec {
@@ -72,6 +95,11 @@ impl JobSpec {
             task: None,
             project: None,
             pool: None,
+            slots: 1,
+            priority: 0,
+            after: Vec::new(),
+            start: StartTime::Now,
+            on_interrupt: OnInterrupt::Leave,
             timeout: None,
             retry: Retry::default(),
             grace: Duration::from_millis(Descriptor::DEFAULT_GRACE_MS),
@@ -95,6 +123,14 @@ impl JobSpec {
             .display_name
             .or_else(|| self.name.as_ref().map(Name::to_string))
             .unwrap_or_else(|| shown(&argv));
+        let (not_before_ms, delay_ms) = match self.start {
+            StartTime::Now => (None, None),
+            StartTime::At(at_ms) => (Some(at_ms), None),
+            StartTime::In(delay) => {
+                let delay_ms = in_ms(delay);
+                (Some(now_ms.saturating_add(delay_ms)), Some(delay_ms))
+            }
+        };
         Descriptor {
             id: JobId::new(now_ms, "job", 1),
             display_name,
@@ -108,8 +144,10 @@ impl JobSpec {
             task: self.task,
             project: self.project.as_deref().map(path_bytes),
             pool: self.pool,
-            priority: 0,
-            after: Vec::new(),
+            slots: self.slots,
+            order: 0,
+            priority: self.priority,
+            after: self.after,
             timeout_ms: self.timeout.map(in_ms),
             retry: self.retry,
             pause: self.pause,
@@ -117,7 +155,9 @@ impl JobSpec {
             output: self.output,
             stdin: self.stdin.as_deref().map(path_bytes),
             success_codes: self.success_codes,
-            not_before_ms: None,
+            not_before_ms,
+            delay_ms,
+            on_interrupt: self.on_interrupt,
             on_end: self
                 .on_end
                 .map(|argv| argv.into_iter().map(bytes).collect()),

@@ -128,6 +128,9 @@ fn path(root: &Path, place: &Place) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let (Place::Dir(dir) | Place::File(dir, _)) = place;
     let dir = match dir {
+        Dir::Root => root.to_owned(),
+        Dir::Pools => root.join("pools"),
+        Dir::Pool(pool) => root.join("pools").join(pool.as_str()),
         Dir::Jobs => root.join("jobs"),
         Dir::Staging => root.join("staging"),
         Dir::Trash => root.join("trash"),

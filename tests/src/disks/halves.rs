@@ -50,6 +50,7 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Status(status) => status.encode(),
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
+        Content::Pool(pool) => pool.encode(),
         // Half of nothing but blanks is shorter, and no less blank.
         Content::Blank => vec![b' '; 64],
     }

@@ -23,8 +23,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Open, Place, Pointer, Read,
 };
-use state_machine::id::Key;
-use state_machine::record::{Descriptor, History, Line, Status};
+use state_machine::id::{Key, PoolName};
+use state_machine::record::{Descriptor, History, Line, Pool, Status};
 
 /// What becomes of an effect.
 #[derive(Debug)]
@@ -140,6 +140,16 @@ impl<D: Disk<Fault = DiskError>, M: Meddler> Disk for Meddled<D, M> {
     fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, DiskError> {
         self.ask(Wanted::in_dir(Kind::Read, &Dir::Keys))?;
         self.disk.read_pointer(key)
+    }
+
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, DiskError> {
+        self.ask(Wanted::in_dir(Kind::Read, &Dir::Pool(pool.clone())))?;
+        self.disk.read_pool(pool)
+    }
+
+    fn sync_all(&mut self) -> Result<(), DiskError> {
+        self.ask(Wanted::at(Kind::Sync, &Place::Dir(Dir::Root)))?;
+        self.disk.sync_all()
     }
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {

@@ -1,16 +1,19 @@
 //! Calling the protocol that a tape says has begun, with what it was given.
 
 use state_machine::call::Call;
+use state_machine::protocol::batch::create_batch;
 use state_machine::protocol::claim::{claim, claim_tree, probe, tree_is_free};
 use state_machine::protocol::create::{Durable, acknowledge, create};
 use state_machine::protocol::forget::{forget, make_final, purge};
 use state_machine::protocol::hold::{Holder, note, record, take_over, write_pending};
 use state_machine::protocol::look::{look, look_at};
+use state_machine::protocol::pool::{Wish, change_pool, forget_pool};
 use state_machine::protocol::recover::{collect, recover_job};
 use state_machine::protocol::request::{answered, discard, request, take};
 use state_machine::protocol::settle::{Searched, let_go, settle};
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{start, start_numbered};
+use state_machine::protocol::supervise::{claim_supervision, fail_unmet, is_supervised, retire};
 
 use super::player::Player;
 
@@ -40,6 +43,25 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
         }
         Call::LayIn { ticket } => drop(lay_in(disk, &ticket)),
         Call::Acknowledge => drop(acknowledge(disk)),
+        Call::CreateBatch {
+            mut descriptors,
+            ticket,
+        } => drop(create_batch(disk, &mut descriptors, &ticket)),
+        Call::ChangePool {
+            pool,
+            slots,
+            paused,
+        } => drop(change_pool(disk, &pool, Wish { slots, paused })),
+        Call::ForgetPool { pool } => drop(forget_pool(disk, &pool)),
+        Call::ClaimSupervision => drop(claim_supervision(disk)),
+        Call::IsSupervised => drop(is_supervised(disk)),
+        Call::Retire { lock } => drop(retire(disk, lock)),
+        Call::FailUnmet {
+            id,
+            why,
+            created_at_ms,
+            now_ms,
+        } => drop(fail_unmet(disk, &id, &why, created_at_ms, now_ms)),
         Call::Start {
             mut descriptor,
             key,

@@ -7,8 +7,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::Key;
-use state_machine::record::{self, Descriptor, History, Status};
+use state_machine::id::{Key, PoolName};
+use state_machine::record::{self, Descriptor, History, Pool, Status};
 use state_machine::tape::{Effect, Line, Reply};
 
 /// The protocol goes no further: here the recorded one met a fault, or was killed, or it was not this one.
@@ -200,6 +200,20 @@ impl Disk for Player<'_> {
     fn read_pointer(&mut self, key: &Key) -> Result<Read<Pointer>, Stopped> {
         match self.answer(Effect::ReadPointer(key.clone()))? {
             Reply::Pointer(read) => Ok(read),
+            _ => Err(self.unfit()),
+        }
+    }
+
+    fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, Stopped> {
+        match self.answer(Effect::ReadPool(pool.clone()))? {
+            Reply::Pool(read) => Ok(read),
+            _ => Err(self.unfit()),
+        }
+    }
+
+    fn sync_all(&mut self) -> Result<(), Stopped> {
+        match self.answer(Effect::SyncAll)? {
+            Reply::Done => Ok(()),
             _ => Err(self.unfit()),
         }
     }

@@ -18,7 +18,8 @@ use state_machine::protocol::settle::let_go;
 use state_machine::protocol::spare::{LaidIn, SPARES, lay_in};
 use state_machine::protocol::start::{Started, start};
 use state_machine::record::{
-    Command, Descriptor, Environment, Exit, Kind, Line, Output, PauseMode, Status, What,
+    Command, Descriptor, Environment, Exit, Kind, Line, OnInterrupt, Output, PauseMode, Status,
+    What,
 };
 use state_machine::retry::Retry;
 
@@ -335,6 +336,10 @@ pub(crate) fn descriptor(now_ms: u64, name: Option<&str>) -> Descriptor {
         stdin: None,
         success_codes: vec![0],
         not_before_ms: None,
+        delay_ms: None,
+        on_interrupt: OnInterrupt::Leave,
+        slots: 1,
+        order: 0,
         on_end: None,
         total_bytes: None,
         previous: None,

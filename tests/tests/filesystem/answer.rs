@@ -9,7 +9,7 @@ use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::record::{Descriptor, History, Status};
+use state_machine::record::{Descriptor, History, Pool, Status};
 
 /// What an effect came to, on whichever disk. What is damaged is only that: the words for it are for people, and the
 /// model has others.
@@ -21,6 +21,7 @@ pub(crate) enum Answer {
     Descriptor(Box<Known<Descriptor>>),
     Status(Box<Known<Status>>),
     Pointer(Known<Pointer>),
+    Pool(Known<Pool>),
     History(History),
     Control(Asked),
     Changed(Change),
@@ -144,6 +145,11 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
         }
         Effect::ReadHistory(dir) => Answer::History(side.disk(owner).read_history(dir)?),
         Effect::ReadControl(place) => Answer::Control(side.disk(owner).read_control(place)?.into()),
+        Effect::ReadPool(pool) => Answer::Pool(side.disk(owner).read_pool(pool)?.into()),
+        Effect::SyncAll => {
+            side.disk(owner).sync_all()?;
+            Answer::Done
+        }
         Effect::ReadPointer(key) => Answer::Pointer(side.disk(owner).read_pointer(key)?.into()),
         Effect::Write(place, data) => {
             Answer::Changed(side.disk(owner).write(place, &content(data))?)
@@ -182,6 +188,7 @@ pub(crate) fn content(data: &Data) -> Content {
         Data::Status(status) => Content::Status(status.clone()),
         Data::Request(request) => Content::Request(*request),
         Data::Pointer(pointer) => Content::Pointer(pointer.clone()),
+        Data::Pool(pool) => Content::Pool(*pool),
         Data::Blank => Content::Blank,
         other => unreachable!("nobody writes {other}"),
     }
@@ -204,6 +211,8 @@ pub(crate) fn kind(effect: &Effect) -> &'static str {
         Effect::ReadHistory(_) => "read history",
         Effect::ReadControl(_) => "read control",
         Effect::ReadPointer(_) => "read pointer",
+        Effect::ReadPool(_) => "read pool",
+        Effect::SyncAll => "sync all",
         Effect::Write(..) => "write",
         Effect::Fill(..) => "fill",
         Effect::Append(..) => "append",
@@ -245,6 +254,7 @@ impl Answer {
             Answer::Descriptor(known) => known.class(),
             Answer::Status(known) => known.class(),
             Answer::Pointer(known) => known.class(),
+            Answer::Pool(known) => known.class(),
             Answer::History(history) if history.torn => "torn",
             Answer::History(history) if history.undecodable > 0 => "undecodable",
             Answer::History(history) if history.lines.is_empty() => "nothing",

@@ -10,7 +10,7 @@ use outlive_model::filesystem::{Data, Owner};
 use outlive_tests::Dice;
 use state_machine::control::Control;
 use state_machine::disk::{Change, Mode, Pointer};
-use state_machine::record::{Descriptor, History, Status};
+use state_machine::record::{Descriptor, History, Pool, Status};
 
 use crate::answer::{Answer, ask, kind};
 use crate::script::{Script, Step, can_be_filled, can_be_written_by_hand, is_blank};
@@ -275,6 +275,7 @@ fn holds(data: &Data, bytes: &[u8]) -> bool {
         Data::Descriptor(descriptor) => Descriptor::decode(bytes).as_ref() == Ok(descriptor),
         Data::Status(status) => Status::decode(bytes).as_ref() == Ok(status),
         Data::Pointer(pointer) => Pointer::decode(bytes).as_ref() == Ok(pointer),
+        Data::Pool(pool) => Pool::decode(bytes).as_ref() == Ok(pool),
         Data::History(history) => History::decode(bytes) == *history,
         Data::Request(request) => Control::decode(bytes) == Control::Asked(*request),
     }

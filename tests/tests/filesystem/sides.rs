@@ -315,6 +315,7 @@ fn encoded(data: &Data) -> Vec<u8> {
         Data::Status(status) => status.encode(),
         Data::Request(request) => Control::encode(*request),
         Data::Pointer(pointer) => pointer.encode(),
+        Data::Pool(pool) => pool.encode(),
         other => unreachable!("nobody dies while filling in {other}"),
     }
 }

@@ -1,0 +1,126 @@
+//! Making many jobs with one sync. Each of them is made as any other (R8): built in `staging/`, locked from its first
+//! instant, renamed into `jobs/` when it is whole. Nobody runs one before the maker lets it go, and the maker lets none go
+//! before all of them can be seen and survive a loss of power.
+
+use crate::call::Call;
+use crate::disk::{Change, Content, Dir, Disk, Name, Place};
+use crate::id::{JobId, Ticket, slug};
+use crate::protocol::create::{acknowledge, discard, stage};
+use crate::protocol::forget::{make_final, purge};
+use crate::record::Descriptor;
+
+/// A job of a batch on its way in.
+struct Staged<H> {
+    dir: Dir,
+    lock: H,
+}
+
+/// Make a job from each descriptor and say their locks, in the same order; `None` where no room was found in `staging/`, or
+/// no id, and then none of them is there. The ids are chosen here, and where one of them comes after another of the batch,
+/// that is told by the id that the other has in the descriptors: so it must stand before it.
+///
+/// When this returns, all of them survive a loss of power (R19).
+pub fn create_batch<D: Disk>(
+    disk: &mut D,
+    descriptors: &mut [Descriptor],
+    ticket: &Ticket,
+) -> Result<Option<Vec<D::Handle>>, D::Fault> {
+    disk.begins(|_| Call::CreateBatch {
+        descriptors: descriptors.to_vec(),
+        ticket: ticket.clone(),
+    });
+    let mut staged = Vec::with_capacity(descriptors.len());
+    for (nth, descriptor) in (0..).zip(descriptors.iter()) {
+        let Some((dir, lock)) = stage(disk, &ticket.nth(nth).nth(0))? else {
+            withdraw(disk, staged, ticket)?;
+            return Ok(None);
+        };
+        describe(disk, &dir, descriptor)?;
+        staged.push(Staged { dir, lock });
+    }
+    disk.sync_all()?;
+    for nth in 0..staged.len() {
+        if !publish(disk, &staged, descriptors, nth)? {
+            withdraw(disk, staged, ticket)?;
+            return Ok(None);
+        }
+        staged[nth].dir = Dir::Job(descriptors[nth].id.clone());
+    }
+    acknowledge(disk)?;
+    Ok(Some(staged.into_iter().map(|job| job.lock).collect()))
+}
+
+fn describe<D: Disk>(disk: &mut D, dir: &Dir, descriptor: &Descriptor) -> Result<(), D::Fault> {
+    let content = Content::Descriptor(Box::new(descriptor.clone()));
+    disk.write(&dir.at(Name::Descriptor), &content)?;
+    Ok(())
+}
+
+/// Let the `nth` job be seen. `false` when no id is free.
+fn publish<D: Disk>(
+    disk: &mut D,
+    staged: &[Staged<D::Handle>],
+    descriptors: &mut [Descriptor],
+    nth: usize,
+) -> Result<bool, D::Fault> {
+    let from = Place::Dir(staged[nth].dir.clone());
+    for another in 1..=JobId::COLLISIONS {
+        let to = Place::Dir(Dir::Job(descriptors[nth].id.clone()));
+        if disk.rename_new(&from, &to)? == Change::Done {
+            return Ok(true);
+        }
+        rename(descriptors, nth, another);
+        for later in nth..descriptors.len() {
+            describe(disk, &staged[later].dir, &descriptors[later])?;
+        }
+        disk.sync_all()?;
+    }
+    Ok(false)
+}
+
+/// Give the `nth` job another id, also where others come after it.
+fn rename(descriptors: &mut [Descriptor], nth: usize, another: u32) {
+    let taken = descriptors[nth].id.clone();
+    let base = format!("{}-{another}", slug(&descriptors[nth].display_name));
+    let free = JobId::new(
+        descriptors[nth].created_at_ms,
+        &base,
+        descriptors[nth].order + 1,
+    );
+    for descriptor in descriptors.iter_mut() {
+        for after in &mut descriptor.after {
+            if after.job == taken {
+                after.job = free.clone();
+            }
+        }
+    }
+    descriptors[nth].id = free;
+}
+
+/// None of them is to be there. Those that can be seen already are ours, and nobody has run one: they leave as a job that is
+/// forgotten does (R8).
+fn withdraw<D: Disk>(
+    disk: &mut D,
+    staged: Vec<Staged<D::Handle>>,
+    ticket: &Ticket,
+) -> Result<(), D::Fault> {
+    let mut trashed = Vec::new();
+    for (nth, job) in (0..).zip(staged) {
+        if let Dir::Job(_) = job.dir {
+            let to = ticket.nth(nth);
+            let place = Place::Dir(Dir::Trashed(to.clone()));
+            disk.rename_new(&Place::Dir(job.dir), &place)?;
+            trashed.push(to);
+        } else {
+            discard(disk, &job.dir)?;
+        }
+        disk.release(job.lock)?;
+    }
+    if !trashed.is_empty() {
+        make_final(disk)?;
+    }
+    for ticket in trashed {
+        purge(disk, &ticket)?;
+    }
+    Ok(())
+}

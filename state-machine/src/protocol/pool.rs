@@ -1,0 +1,106 @@
+//! Changing what somebody made of a pool: read, changed and written again under the pool's placement lock, so that of two
+//! changes at once neither is lost (R21).
+
+use crate::call::Call;
+use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::id::PoolName;
+use crate::record::{Damaged, Pool};
+
+/// How often a placement lock that somebody else has is tried. A change takes a few ms.
+const LOCK_ROUNDS: u32 = 60;
+
+/// What changing a pool came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// This is its record now.
+    Is(Pool),
+    /// What it holds cannot be read, and was left as it is (R21).
+    Damaged(Damaged),
+    /// Others were in the way all the time.
+    Busy,
+}
+
+/// What is to be changed. What is absent stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// How many slots there are to be.
+    pub slots: Option<u32>,
+    /// Whether admission is to pause.
+    pub paused: Option<bool>,
+}
+
+/// Change a pool's record, making it where there is none.
+pub fn change_pool<D: Disk>(
+    disk: &mut D,
+    pool: &PoolName,
+    wish: Wish,
+) -> Result<Changed, D::Fault> {
+    disk.begins(|_| Call::ChangePool {
+        pool: pool.clone(),
+        slots: wish.slots,
+        paused: wish.paused,
+    });
+    let dir = Dir::Pool(pool.clone());
+    disk.mkdir(&dir)?;
+    let Some(lock) = lock_placement(disk, &dir)? else {
+        return Ok(Changed::Busy);
+    };
+    let changed = change_locked(disk, pool, wish)?;
+    disk.release(lock)?;
+    Ok(changed)
+}
+
+fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: Wish) -> Result<Changed, D::Fault> {
+    let mut record = match disk.read_pool(pool)? {
+        Read::Value(record) => record,
+        Read::Absent => Pool::default(),
+        Read::Damaged(why) => return Ok(Changed::Damaged(why)),
+    };
+    record.slots = wish.slots.or(record.slots);
+    record.paused = wish.paused.unwrap_or(record.paused);
+    let dir = Dir::Pool(pool.clone());
+    let new = dir.at(Name::NewPool);
+    disk.write(&new, &Content::Pool(record))?;
+    disk.sync(&new)?;
+    disk.rename(&new, &dir.at(Name::Pool))?;
+    for named in [dir, Dir::Pools] {
+        disk.sync(&Place::Dir(named))?;
+    }
+    Ok(Changed::Is(record))
+}
+
+/// Forget what somebody made of a pool; one that the configuration has is as it says then. Its lock stays, so that there is
+/// only ever one (F18).
+pub fn forget_pool<D: Disk>(disk: &mut D, pool: &PoolName) -> Result<bool, D::Fault> {
+    disk.begins(|_| Call::ForgetPool { pool: pool.clone() });
+    let dir = Dir::Pool(pool.clone());
+    let Some(lock) = lock_placement(disk, &dir)? else {
+        return Ok(false);
+    };
+    let forgotten = disk.unlink(&dir.at(Name::Pool))? == Change::Done;
+    disk.sync(&Place::Dir(dir))?;
+    disk.release(lock)?;
+    Ok(forgotten)
+}
+
+/// The placement lock, or `None` when others have had it all the time.
+fn lock_placement<D: Disk>(disk: &mut D, dir: &Dir) -> Result<Option<D::Handle>, D::Fault> {
+    let place = dir.at(Name::PlacementLock);
+    for round in 0..LOCK_ROUNDS {
+        let lock = match disk.open(&place, Mode::Exclusive)? {
+            Open::Opened(lock) => lock,
+            Open::Denied => return Ok(None),
+            Open::Absent => match disk.create(&place)? {
+                Create::Created(lock) => lock,
+                Create::Exists => continue,
+                Create::Absent => return Ok(None),
+            },
+        };
+        if disk.lock(&lock, Mode::Exclusive)? && disk.stands(&lock, &place)? {
+            return Ok(Some(lock));
+        }
+        disk.close(lock)?;
+        disk.give_way(round)?;
+    }
+    Ok(None)
+}
