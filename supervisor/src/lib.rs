@@ -7,11 +7,13 @@
 //!
 //! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), [`disk`] (the trait on a file system), `process`
 //! (the tree of a command), `output` (its log), `watch` (notices of change), [`store`] (jobs), [`worker`] (the process
-//! that runs one), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
+//! that runs one), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was executed
+//! as), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
 
 mod clock;
 mod doctor;
 mod error;
+mod executed;
 mod output;
 mod process;
 mod sys;
@@ -19,9 +21,11 @@ mod watch;
 
 pub mod cli;
 pub mod disk;
+pub mod spawner;
 pub mod store;
 pub mod worker;
 
 pub use error::{DiskError, Error, Result};
+pub use executed::worker_if_asked;
 pub use state_machine;
 pub use store::{Job, JobSpec, Store};

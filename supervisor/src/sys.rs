@@ -57,6 +57,11 @@ unsafe fn fork_now() -> io::Result<Forked> {
     }
 }
 
+/// Whether this process has one thread, and so may [`fork`].
+pub(crate) fn has_one_thread() -> io::Result<bool> {
+    Ok(thread_count()? == 1)
+}
+
 /// How many threads this process has: a directory's link count is two and one for each directory in
 /// it, and `/proc/self/task` has one for each thread.
 fn thread_count() -> io::Result<u64> {

@@ -183,6 +183,7 @@ pub fn take_over<D: Disk>(
         let mut status = holder.status.clone();
         status.state = State::Interrupted;
         status.pid = None;
+        status.slot = None;
         status.next_attempt_at_ms = None;
         status.updated_at_ms = now_ms;
         record(disk, &mut holder, status, &[], Durable::No)?;

@@ -72,6 +72,9 @@ pub fn settle<D: Disk>(
         status.state = next;
         status.stopping = None;
         status.pid = None;
+        if !next.is_terminal() {
+            status.slot = None;
+        }
         status.next_attempt_at_ms = None;
         status.updated_at_ms = now_ms;
         if next.is_terminal() {

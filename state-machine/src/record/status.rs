@@ -37,7 +37,7 @@ pub struct Status {
     /// The process of the command. For display only: it may be anybody's by now (R4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The slot that the job holds.
+    /// The slot that the job holds, or held when it ended. A job that waits to be run again has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
     /// How the command ended.

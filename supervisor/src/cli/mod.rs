@@ -18,6 +18,7 @@ mod resume;
 mod run;
 mod scope;
 mod signal;
+mod spawner;
 mod spec;
 mod status;
 mod stop;
@@ -55,6 +56,7 @@ const VERBS: &[Verb] = &[
     completions::VERB,
     man::VERB,
     worker::VERB,
+    spawner::VERB,
 ];
 
 impl Verb {
@@ -90,6 +92,7 @@ fn frame() -> Command {
 
 /// Be the `outlive` command, with the arguments of this process.
 pub fn main() -> ExitCode {
+    crate::worker_if_asked();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let called = arguments
         .get(1)

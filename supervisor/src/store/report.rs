@@ -118,7 +118,9 @@ impl Report {
             command,
             reference,
             pool: descriptor.pool.clone(),
-            slot: status.slot,
+            slot: status
+                .slot
+                .filter(|_| view.held || view.state.is_terminal()),
             state: view.state,
             alive: view.held,
             pid: status.pid.filter(|_| view.held),

@@ -13,7 +13,7 @@ use state_machine::record::{Command, Descriptor, Exit, Failure, Kind, Status, Wh
 
 use super::attempt::{self, Ready, Refused};
 use super::book::{Book, Written};
-use super::launch::Report;
+use super::launch::{Report, Terms};
 use super::oversee::{Until, stopping};
 use super::tree::{Tree, Why};
 use super::wake::{Wake, Woken};
@@ -40,6 +40,7 @@ pub(super) struct Course<'a> {
     pub(super) id: JobId,
     dir: PathBuf,
     pub(super) descriptor: Descriptor,
+    terms: Terms,
     pub(super) book: Book,
     pub(super) wake: Wake,
     pub(super) grace: Duration,
@@ -56,23 +57,33 @@ pub(super) struct Course<'a> {
 
 impl<'a> Course<'a> {
     /// Set up what the worker sleeps on, and become the parent of every orphan of the tree (F47).
-    pub(super) fn new(job: &'a Job, held: Held) -> std::io::Result<Course<'a>> {
+    pub(super) fn new(job: &'a Job, held: Held, terms: Terms) -> std::io::Result<Course<'a>> {
         let dir = job.dir();
         let wake = Wake::new(&dir)?;
-        Course::with(job, held, dir, wake)
+        Course::with(job, held, terms, dir, wake)
     }
 
     /// As [`Course::new`], for a job whose directory this process stands in and that is not published yet.
-    pub(super) fn before_publication(job: &'a Job, held: Held) -> std::io::Result<Course<'a>> {
+    pub(super) fn before_publication(
+        job: &'a Job,
+        held: Held,
+        terms: Terms,
+    ) -> std::io::Result<Course<'a>> {
         let wake = Wake::new(Path::new("."))?;
-        let mut course = Course::with(job, held, job.dir(), wake)?;
+        let mut course = Course::with(job, held, terms, job.dir(), wake)?;
         let standing_here = job.store().disk().standing_in(&course.id);
         *course.book.disk() = standing_here;
         course.unpublished = true;
         Ok(course)
     }
 
-    fn with(job: &'a Job, held: Held, dir: PathBuf, wake: Wake) -> std::io::Result<Course<'a>> {
+    fn with(
+        job: &'a Job,
+        held: Held,
+        terms: Terms,
+        dir: PathBuf,
+        wake: Wake,
+    ) -> std::io::Result<Course<'a>> {
         see_that_files_can_be_opened()?;
         process::become_subreaper()?;
         Ok(Course {
@@ -82,6 +93,7 @@ impl<'a> Course<'a> {
             dropped_bytes: held.holder.status().dropped_bytes.unwrap_or(0),
             book: Book::new(job.store().disk(), held.holder),
             descriptor: held.descriptor,
+            terms,
             dir,
             wake,
             told_to_end: false,
@@ -107,6 +119,7 @@ impl<'a> Course<'a> {
             job,
             book,
             descriptor,
+            terms,
             ..
         } = self;
         let is_clean = book.is_clean();
@@ -121,7 +134,7 @@ impl<'a> Course<'a> {
             // A maker that dismissed us waits for the end of this process.
             return 1;
         }
-        if is_clean {
+        if is_clean && terms.lays_in {
             // Nobody waits for us any more, so there is time for what the next start would have to do. It can do without.
             let _ = job.store().lay_in();
         }
@@ -211,6 +224,9 @@ impl<'a> Course<'a> {
         };
         self.finish(|status| {
             status.state = state;
+            if state == State::Paused {
+                status.slot = None;
+            }
             status.next_attempt_at_ms = None;
             status.message = Some(message);
         })?;
@@ -242,11 +258,13 @@ impl<'a> Course<'a> {
     /// Start the command. `None` when it cannot be recorded that it runs: then it does not run.
     fn start(&mut self, ready: Ready) -> Result<Option<Tree>, Refused> {
         let pid = ready.pid();
+        let slot = self.terms.slot;
         let written = self.write(
             |status| {
                 status.state = State::Running;
                 status.attempt = status.attempt.max(1);
                 status.pid = Some(pid);
+                status.slot = slot;
                 status.started_at_ms.get_or_insert_with(clock::now_ms);
                 status.next_attempt_at_ms = None;
                 status.stopping = None;
@@ -270,9 +288,11 @@ impl<'a> Course<'a> {
         }
         if self.book.status().state != State::Running {
             // Only what runs can fail; this one ran for no time.
+            let slot = self.terms.slot;
             self.write(
                 |status| {
                     status.state = State::Running;
+                    status.slot = slot;
                     status.attempt = status.attempt.max(1);
                 },
                 Vec::new(),
@@ -301,6 +321,7 @@ impl<'a> Course<'a> {
                 self.finish(|status| {
                     status.state = State::Paused;
                     status.pid = None;
+                    status.slot = None;
                     status.stopping = None;
                     status.message = None;
                 })?;

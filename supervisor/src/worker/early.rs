@@ -13,7 +13,7 @@ use state_machine::protocol::create::Described;
 use state_machine::protocol::hold::newborn;
 use state_machine::record::{Descriptor, Kind};
 
-use super::launch::{Launched, Place, Report, become_worker};
+use super::launch::{Launched, Place, Report, Terms, become_worker};
 use crate::disk::LockFile;
 use crate::store::{Held, Store};
 use crate::sys::{self, Forked};
@@ -50,7 +50,13 @@ impl Early {
                     descriptor,
                 };
                 let job = store.job(held.holder.id());
-                become_worker(&job, held, Report::to(theirs), Place::Staged(dir))
+                become_worker(
+                    &job,
+                    held,
+                    Report::to(theirs),
+                    Place::Staged(dir),
+                    Terms::ALONE,
+                )
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::Mode;
@@ -11,6 +11,7 @@ use rustix::process::{chdir, fchdir, setsid, umask};
 
 use super::course::Course;
 use super::early;
+use super::take::hold_to_start;
 use crate::error::{Error, Result};
 use crate::store::{Held, Job};
 use crate::sys::{self, Forked};
@@ -74,6 +75,10 @@ impl Report {
         Report(Some(maker))
     }
 
+    fn fd(&self) -> RawFd {
+        self.0.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
     /// Wait until the job is published, for a worker that was made before that.
     pub(super) fn hears_of_publication(&self) -> bool {
         self.0.as_ref().is_some_and(early::hears_of_publication)
@@ -95,6 +100,24 @@ impl Report {
     }
 }
 
+/// What a worker is told beside its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// The slot that the job runs in; the running record says so.
+    pub(crate) slot: Option<u32>,
+    /// Whether it lays in a directory for a job to come when it is done. Worth it where somebody waits for a job to be
+    /// made and run, and for nothing else.
+    pub(crate) lays_in: bool,
+}
+
+impl Terms {
+    /// A job that is run in no slot, for somebody who asked for just that.
+    pub(super) const ALONE: Terms = Terms {
+        slot: None,
+        lays_in: true,
+    };
+}
+
 /// Fork a worker for a job that this process holds. The lock goes over with it: both have the same description until
 /// this process closes its copy (F1, F2), and only closes it: given up, it would be the worker's no more (F6). The calling process must have one thread.
 pub(crate) fn launch(job: &Job, held: Held) -> Result<Launched> {
@@ -104,7 +127,7 @@ pub(crate) fn launch(job: &Job, held: Held) -> Result<Launched> {
         Ok(((ours, theirs), Forked::Child)) => {
             let _bomb = sys::NeverUnwind;
             drop(ours);
-            become_worker(job, held, Report::to(theirs), Place::Jobs)
+            become_worker(job, held, Report::to(theirs), Place::Jobs, Terms::ALONE)
         }
         Err(error) => {
             // What was asked while we held the job must not lie unread for that (R6).
@@ -123,21 +146,63 @@ pub(super) enum Place {
 }
 
 /// Leave everything of the parent behind and be the worker, to the end of the job.
-pub(super) fn become_worker(job: &Job, held: Held, mut report: Report, place: Place) -> ! {
-    let keep = [
-        held.holder.lock().as_fd().as_raw_fd(),
-        report.0.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-        match &place {
-            Place::Jobs => -1,
-            Place::Staged(dir) => dir.as_raw_fd(),
-        },
-    ];
-    sys::close_from(3, &keep);
+pub(super) fn become_worker(
+    job: &Job,
+    held: Held,
+    report: Report,
+    place: Place,
+    terms: Terms,
+) -> ! {
+    let lock = held.holder.lock().as_fd().as_raw_fd();
+    let left = leave_parent(&place, &[lock, report.fd()]);
+    work(job, held, report, place, terms, left)
+}
+
+/// Leave everything of the parent behind, take the job, and be its worker to the end of it. Whoever listens is told "held"
+/// first, or "refused" with the reason; then no worker was there, and nothing was written.
+pub(crate) fn become_claiming_worker(job: &Job, channel: UnixStream, terms: Terms) -> ! {
+    let mut report = Report::to(channel);
+    let left = leave_parent(&Place::Jobs, &[report.fd()]);
+    match hold_to_start(job) {
+        Ok(held) => {
+            report.say("held");
+            work(job, held, report, Place::Jobs, terms, left)
+        }
+        Err(error) => {
+            report.close(&format!("refused {}", on_one_line(&error.to_string())));
+            sys::exit_now(1)
+        }
+    }
+}
+
+/// A word to the maker is a line.
+fn on_one_line(text: &str) -> String {
+    text.split(['\n', '\r']).collect::<Vec<_>>().join(" ")
+}
+
+/// Close what was the parent's, all but `keep`, and be in nobody's session.
+fn leave_parent(place: &Place, keep: &[RawFd]) -> std::io::Result<()> {
+    let dir = match place {
+        Place::Jobs => -1,
+        Place::Staged(dir) => dir.as_raw_fd(),
+    };
+    sys::close_from(3, &[keep, &[dir]].concat());
+    detach(place)
+}
+
+fn work(
+    job: &Job,
+    held: Held,
+    mut report: Report,
+    place: Place,
+    terms: Terms,
+    left: std::io::Result<()>,
+) -> ! {
     // The title hides what `--env` gave on the command line; a process that cannot have one runs all the same.
     let _ = sys::set_title(format!("outlive worker {}", job.id()).as_ref());
-    let set_up = detach(&place).and_then(|()| match &place {
-        Place::Jobs => Course::new(job, held),
-        Place::Staged(_) => Course::before_publication(job, held),
+    let set_up = left.and_then(|()| match &place {
+        Place::Jobs => Course::new(job, held, terms),
+        Place::Staged(_) => Course::before_publication(job, held, terms),
     });
     drop(place);
     let code = match set_up {

@@ -2,44 +2,148 @@
 //! from its parent and leaves no child behind.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use state_machine::id::JobId;
 use state_machine::protocol::look::View;
 
 use super::launch::launch;
-use crate::clock;
+use super::take::hold_in_time;
 use crate::error::{DiskError, Error, Result};
-use crate::store::{Begun, Held, Job, JobSpec, Store};
+use crate::store::{Begun, Job, JobSpec, Store};
 
-/// How an embedding program starts workers: a program that calls [`serve`] when it is given these arguments and, after
-/// them, the directory of a job. The `outlive` binary does so for `outlive worker`.
+/// How a program with threads starts workers: which program is executed for that, and how it is told what to be.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     program: PathBuf,
-    arguments: Vec<OsString>,
+    told: Told,
 }
 
-impl Launcher {
-    /// Start workers by running `program` with `arguments` and the job's directory.
-    pub fn program(program: impl Into<PathBuf>, arguments: &[&str]) -> Launcher {
-        Launcher {
-            program: program.into(),
-            arguments: arguments.iter().map(OsString::from).collect(),
+/// How the program is told what to be.
+#[derive(Clone, Debug)]
+enum Told {
+    /// By these arguments, before the job's directory.
+    Arguments(Vec<OsString>),
+    /// By a verb, as it is `outlive`.
+    Verb,
+    /// By [`MARK`] and a first argument, as it calls [`crate::worker_if_asked`].
+    Mark,
+}
+
+/// The variable that says what a program was executed as. It is set for that one execution, and counts only together with
+/// the first argument.
+pub(crate) const MARK: &str = "OUTLIVE_EXEC";
+
+/// What a program can be executed as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The program that leaves a worker on a job.
+    Worker,
+    /// The spawner of a supervisor.
+    Spawner,
+}
+
+impl Role {
+    /// Both, for whoever looks which one it is.
+    pub(crate) const ALL: [Role; 2] = [Role::Worker, Role::Spawner];
+
+    /// What [`MARK`] holds, and the verb of `outlive`.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Role::Worker => "worker",
+            Role::Spawner => "spawner",
         }
     }
 
-    /// Start workers with the `outlive` that is found in `PATH`.
+    /// The first argument of a program that is told by a mark.
+    pub(crate) fn argument(self) -> &'static str {
+        match self {
+            Role::Worker => "outlive-worker",
+            Role::Spawner => "outlive-spawner",
+        }
+    }
+}
+
+/// The program that this process is, whatever is at its path by now: an upgrade must not give a running supervisor workers
+/// of another version, and a removal must not leave it without any.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+impl Launcher {
+    /// Start workers by running `program` with `arguments` and the job's directory: a program that calls [`serve`] when it is
+    /// given these. It starts workers only, and no spawner.
+    pub fn program(program: impl Into<PathBuf>, arguments: &[&str]) -> Launcher {
+        Launcher {
+            program: program.into(),
+            told: Told::Arguments(arguments.iter().map(OsString::from).collect()),
+        }
+    }
+
+    /// Start workers and spawners by running this very program again, which calls [`crate::worker_if_asked`] first thing
+    /// in its `main`. What is run is the file that this process was started from, also when another is at its path by now,
+    /// or none.
+    pub fn this_program() -> Launcher {
+        Launcher {
+            program: THIS_PROGRAM.into(),
+            told: Told::Mark,
+        }
+    }
+
+    /// Start workers and spawners with the `outlive` that is found in `PATH`.
     pub fn outlive() -> Launcher {
-        Launcher::program("outlive", &["worker"])
+        Launcher::outlive_at("outlive")
+    }
+
+    /// Start workers and spawners with the `outlive` at `program`.
+    pub fn outlive_at(program: impl Into<PathBuf>) -> Launcher {
+        Launcher {
+            program: program.into(),
+            told: Told::Verb,
+        }
+    }
+
+    /// The program, told to be `role`, without what follows that.
+    ///
+    /// # Errors
+    ///
+    /// When this launcher has no such role, or this program would not know its own and run on as if it had none.
+    pub(crate) fn command(&self, role: Role) -> Result<Command> {
+        let mut command = Command::new(&self.program);
+        command.env_remove(MARK);
+        match &self.told {
+            Told::Arguments(arguments) if role == Role::Worker => {
+                command.args(arguments);
+            }
+            Told::Arguments(_) => {
+                return Err(Error::Usage(format!(
+                    "{} is known to start workers only",
+                    self.program.display()
+                )));
+            }
+            Told::Verb => {
+                command.arg(role.word());
+            }
+            // One that does not ask would do all over again what it was started for, this included.
+            Told::Mark if !asks() => {
+                return Err(Error::Usage(
+                    "this program does not call outlive::worker_if_asked() first thing in its main"
+                        .into(),
+                ));
+            }
+            Told::Mark => {
+                command.arg0(argv0()).arg(role.argument());
+                command.env(MARK, role.word());
+            }
+        }
+        Ok(command)
     }
 
     fn run(&self, dir: &Path) -> Result<()> {
         let failed = |why: String| Error::Worker(format!("the worker was not started: {why}"));
-        let output = Command::new(&self.program)
-            .args(&self.arguments)
+        let output = self
+            .command(Role::Worker)?
             .arg(dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -53,6 +157,25 @@ impl Launcher {
             Err(failed(said.trim().to_owned()))
         }
     }
+}
+
+/// The name by which this program was called, for people who look at its processes.
+fn argv0() -> OsString {
+    std::env::args_os()
+        .next()
+        .unwrap_or_else(|| "outlive".into())
+}
+
+/// Whether this program has asked what it was executed as.
+static ASKS: AtomicBool = AtomicBool::new(false);
+
+/// Remember that this program asks.
+pub(crate) fn remember_that_it_asks() {
+    ASKS.store(true, Ordering::Relaxed);
+}
+
+fn asks() -> bool {
+    ASKS.load(Ordering::Relaxed)
 }
 
 impl Store {
@@ -107,23 +230,3 @@ pub fn serve(dir: &Path) -> Result<()> {
         hold_in_time(&job)?.ok_or_else(|| Error::NotNow(format!("{id} has a worker already")))?;
     launch(&job, held)?.started().map(|_| ())
 }
-
-/// Take the job. One that never ran may be somebody's for a moment: of a client that settles a request, or of a copy of
-/// the lock that outlives a killed holder (F55).
-fn hold_in_time(job: &Job) -> Result<Option<Held>> {
-    let deadline = clock::since_boot() + HOLD_PATIENCE;
-    loop {
-        if let Some(held) = job.hold_to_run()? {
-            return Ok(Some(held));
-        }
-        let never_ran = job.look()?.status.attempt == 0;
-        if !never_ran || clock::since_boot() > deadline {
-            return Ok(None);
-        }
-        std::thread::sleep(HOLD_PAUSE);
-    }
-}
-
-/// How long, and how often, a job that never ran is tried to be taken.
-const HOLD_PATIENCE: Duration = Duration::from_secs(2);
-const HOLD_PAUSE: Duration = Duration::from_millis(2);

@@ -6,6 +6,7 @@
 //! | `launch` | making a worker by forking it, and what it says of its start |
 //! | `early` | making one before its job can be seen |
 //! | `launcher` | making one from an embedding program, by executing a program that forks it |
+//! | `take` | taking a job to run it |
 //! | `course` | the story of one job from its first attempt to its end |
 //! | `attempt` | starting the command: files, tree lock, the child that waits for its record |
 //! | `tree` | the tree of one attempt: what it is doing, and the stop that is under way |
@@ -25,9 +26,12 @@ mod hook;
 mod launch;
 mod launcher;
 mod oversee;
+mod take;
 mod tree;
 mod wake;
 
 pub(crate) use early::Early;
-pub(crate) use launch::{Launched, Start, launch};
+pub(crate) use launch::{Launched, Start, Terms, become_claiming_worker, launch};
 pub use launcher::{Launcher, serve};
+pub(crate) use launcher::{MARK, Role, remember_that_it_asks};
+pub(crate) use wake::mask_all_but_faults;

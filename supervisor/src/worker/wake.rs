@@ -56,11 +56,7 @@ impl Wake {
     pub(super) fn new(dir: &Path) -> std::io::Result<Wake> {
         // Everything is heard, so that nothing ends a worker by accident: a terminal that closes, a limit on the size of
         // files that the log runs into, a stray signal. What has no meaning here is passed over.
-        let mut mask = SigSet::all();
-        for signal in FAULTS {
-            mask.remove(signal);
-        }
-        mask.thread_block()?;
+        let mask = mask_all_but_faults()?;
         sys::hear_of_deaths()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let timer = timerfd_create(
@@ -137,4 +133,14 @@ impl Wake {
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
         Ok(())
     }
+}
+
+/// Block every signal but those of a fault; the ones that are blocked.
+pub(crate) fn mask_all_but_faults() -> std::io::Result<SigSet> {
+    let mut mask = SigSet::all();
+    for signal in FAULTS {
+        mask.remove(signal);
+    }
+    mask.thread_block()?;
+    Ok(mask)
 }

@@ -1,0 +1,163 @@
+//! The workers that a spawner has forked: what they say of their start, and their end.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
+use state_machine::id::JobId;
+
+use super::message::Word;
+
+/// How much a worker can say of its start, in bytes.
+const LONGEST: usize = 4096;
+
+/// Every worker that was forked and is not reaped.
+#[derive(Debug, Default)]
+pub(super) struct Crew {
+    workers: HashMap<Pid, JobId>,
+    /// Those of them that have not said how their start went.
+    starting: HashMap<Pid, Starting>,
+    /// Their jobs.
+    jobs: HashSet<JobId>,
+}
+
+/// A worker that starts.
+#[derive(Debug)]
+struct Starting {
+    channel: UnixStream,
+    said: Vec<u8>,
+    holds: bool,
+}
+
+impl Crew {
+    /// Whether a worker was forked for the job and is not reaped.
+    pub(super) fn has(&self, job: &JobId) -> bool {
+        self.jobs.contains(job)
+    }
+
+    /// How many start.
+    pub(super) fn starting(&self) -> usize {
+        self.starting.len()
+    }
+
+    /// The channels of those that start.
+    pub(super) fn channels(&self) -> impl Iterator<Item = (Pid, BorrowedFd<'_>)> {
+        self.starting
+            .iter()
+            .map(|(pid, starting)| (*pid, starting.channel.as_fd()))
+    }
+
+    /// Take in a worker that was just forked. It is heard at the other end of `channel`, which does not block.
+    pub(super) fn add(&mut self, pid: Pid, job: JobId, channel: UnixStream) {
+        self.workers.insert(pid, job.clone());
+        self.jobs.insert(job);
+        let starting = Starting {
+            channel,
+            said: Vec::new(),
+            holds: false,
+        };
+        self.starting.insert(pid, starting);
+    }
+
+    /// Hear what a worker has to say of its start, and pass it on.
+    pub(super) fn hear(&mut self, pid: Pid, pass_on: &mut impl FnMut(Word)) {
+        let (Some(starting), Some(job)) = (self.starting.get_mut(&pid), self.workers.get(&pid))
+        else {
+            return;
+        };
+        let ended = !starting.listen();
+        while let Some(line) = starting.line() {
+            let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+            if !starting.holds {
+                match word {
+                    "held" => {
+                        starting.holds = true;
+                        pass_on(Word::Forked {
+                            job: job.clone(),
+                            forked: pid.as_raw_nonzero().get().unsigned_abs(),
+                        });
+                    }
+                    "refused" => return self.refuse(pid, rest, pass_on),
+                    _ => return self.refuse(pid, &line, pass_on),
+                }
+                continue;
+            }
+            pass_on(Word::Started {
+                job: job.clone(),
+                started: word == "started",
+            });
+            // Of its end the kernel tells.
+            self.starting.remove(&pid);
+            return;
+        }
+        if !ended {
+            return;
+        }
+        if starting.holds {
+            self.starting.remove(&pid);
+        } else {
+            self.refuse(pid, "the worker was lost before it took the job", pass_on);
+        }
+    }
+
+    fn refuse(&mut self, pid: Pid, why: &str, pass_on: &mut impl FnMut(Word)) {
+        self.starting.remove(&pid);
+        // It is reaped all the same, and then nobody asks whose it was: it never had the job.
+        if let Some(job) = self.workers.remove(&pid) {
+            self.jobs.remove(&job);
+            pass_on(Word::refused(job, why));
+        }
+    }
+
+    /// Reap those that have ended, and say so.
+    pub(super) fn reap(&mut self, pass_on: &mut impl FnMut(Word)) {
+        // An error means that there is no child at all.
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            // Its last words were said before.
+            self.hear(pid, pass_on);
+            self.starting.remove(&pid);
+            if let Some(job) = self.workers.remove(&pid) {
+                self.jobs.remove(&job);
+                pass_on(Word::Left {
+                    job,
+                    left: code(status),
+                });
+            }
+        }
+    }
+}
+
+impl Starting {
+    /// Read what is there. `false` when nothing will follow.
+    fn listen(&mut self) -> bool {
+        let mut buffer = [0_u8; 512];
+        loop {
+            match self.channel.read(&mut buffer) {
+                Ok(0) => return false,
+                Ok(_) if self.said.len() > LONGEST => return false,
+                Ok(length) => self.said.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// The next line of what was read.
+    fn line(&mut self) -> Option<String> {
+        let end = self.said.iter().position(|&byte| byte == b'\n')?;
+        let line = String::from_utf8_lossy(&self.said[..end]).into_owned();
+        self.said.drain(..=end);
+        Some(line)
+    }
+}
+
+/// How a worker ended, as a shell has it.
+fn code(status: WaitStatus) -> i32 {
+    status
+        .exit_status()
+        .or_else(|| status.terminating_signal().map(|signal| 128 + signal))
+        .unwrap_or(-1)
+}
