@@ -12,7 +12,7 @@
 //! | [`stage`], [`role`] | what the roles have around them, and the roles |
 //! | [`mutant`] | protocols that are known to be wrong |
 //! | [`scene`], [`alone`] | how a world begins, and who heals it |
-//! | [`world`], [`rule`] | the model and what must hold in it |
+//! | [`world`], [`rule`], [`guard`] | the model and what must hold in it, panics among it |
 //! | [`config`], [`golden`], [`coverage`], [`trace`] | what is run, how big it is, what it reached, and how a finding is shown |
 //!
 //! What is simpler here than on a machine, and why, is told in `docs/model.md`.
@@ -23,7 +23,7 @@ pub mod coverage;
 pub mod effect;
 pub mod filesystem;
 pub mod golden;
-mod guard;
+pub mod guard;
 pub mod machine;
 pub mod mutant;
 pub mod past;

@@ -76,6 +76,8 @@ pub struct World {
     pub large: bool,
     /// The rule that must be found broken, in a world in which something is wrong.
     pub breaks: Option<Rule>,
+    /// Whether checked code panics in it before that is found, so that only a build that unwinds can run it.
+    pub panics: bool,
     /// What is wrong about the protocols.
     pub edit: Option<Edit>,
     /// What has been reached so far. No part of any state.

@@ -6,10 +6,10 @@ use std::time::Instant;
 use outlive_model::coverage::Coverage;
 use outlive_model::mutant::table;
 use outlive_model::world::World;
-use outlive_model::{config, golden, trace};
+use outlive_model::{config, golden, guard, trace};
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
-use super::{Asked, unknown};
+use super::{Asked, UNWINDING, must_unwind, unknown};
 use crate::misused;
 
 pub(crate) fn check(asked: &Asked) -> ExitCode {
@@ -18,15 +18,16 @@ pub(crate) fn check(asked: &Asked) -> ExitCode {
             .filter(|world| asked.all || !world.large)
             .collect(),
         Some(name) => match config::named(name) {
+            Some(world) if !can_run(&world, guard::UNWINDS) => {
+                return must_unwind(name, &format!("check --config {name}"));
+            }
             Some(world) => vec![world],
             None => return misused(&unknown(name)),
         },
     };
-    if cfg!(panic = "abort") {
-        eprintln!(
-            "outlive-model: built to abort on a panic: one in checked code will have no trace"
-        );
-    }
+    let (chosen, left_out): (Vec<World>, Vec<World>) = chosen
+        .into_iter()
+        .partition(|world| can_run(world, guard::UNWINDS));
     say!(
         "{:<24} {:>12} {:>12} {:>6} {:>10}  verdict",
         "configuration",
@@ -54,11 +55,28 @@ pub(crate) fn check(asked: &Asked) -> ExitCode {
     if asked.config.is_none() {
         reached(&coverage);
     }
+    if !left_out.is_empty() {
+        say!("\n{}", why_left_out(&left_out));
+    }
     if good {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// Whether a build that unwinds, or one that does not, can run a world to its end.
+fn can_run(world: &World, unwinds: bool) -> bool {
+    unwinds || !world.panics
+}
+
+/// Which worlds this build cannot run, and which build can.
+fn why_left_out(worlds: &[World]) -> String {
+    let names: Vec<_> = worlds.iter().map(|world| world.name).collect();
+    format!(
+        "left out, as this build aborts on a panic: {}; {UNWINDING} runs them, too",
+        names.join(", ")
+    )
 }
 
 /// What was reached: the replies of every effect, and the places in the protocols that were never asked at.
@@ -158,4 +176,35 @@ fn row(checker: &impl Checker<World>, name: &str, seconds: f64, verdict: &str) {
         checker.state_count(),
         checker.max_depth(),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left_out(unwinds: bool) -> Vec<World> {
+        config::every()
+            .filter(|world| !can_run(world, unwinds))
+            .collect()
+    }
+
+    #[test]
+    fn a_build_that_unwinds_runs_everything() {
+        assert!(left_out(true).is_empty());
+    }
+
+    #[test]
+    fn a_build_that_aborts_says_what_it_leaves_out_and_that_is_no_difference() {
+        let left_out = left_out(false);
+        assert_eq!(
+            why_left_out(&left_out),
+            "left out, as this build aborts on a panic: compare-then-unlink, skip-running, status-before-empty; --profile model runs them, too"
+        );
+        // Of what is left out no number is written down that a check could miss.
+        assert!(
+            left_out
+                .iter()
+                .all(|world| golden::states(world.name).is_none())
+        );
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) use check::check;
 pub(crate) use explore::explore;
 pub(crate) use mutants::mutants;
 
+use std::process::ExitCode;
+
 use outlive_model::config;
 
 /// What was asked for on the command line.
@@ -34,4 +36,16 @@ pub(crate) fn unknown(name: &str) -> String {
         "no such configuration: {name}; there are {}",
         names.join(", ")
     )
+}
+
+/// The profile in which a panic can be caught, and all else is as fast as in a release.
+pub(crate) const UNWINDING: &str = "--profile model";
+
+/// Say that this build cannot do what was asked for, and which one can.
+pub(crate) fn must_unwind(what: &str, command: &str) -> ExitCode {
+    eprintln!(
+        "outlive-model: {what} needs a build in which a panic can be caught, and this one aborts on the first. Run\n    \
+         cargo run {UNWINDING} -p outlive-model -- {command}"
+    );
+    ExitCode::from(2)
 }

@@ -27,6 +27,7 @@ pub fn world(name: &'static str, scene: Scene, roles: &[Role], crashes: u8) -> W
         sights: Vec::new(),
         large: false,
         breaks: None,
+        panics: false,
         edit: None,
         coverage: Coverage::default(),
         survivors: Survivors::default(),
@@ -125,6 +126,13 @@ impl World {
     #[must_use]
     pub fn breaking(mut self, rule: Rule) -> World {
         self.breaks = Some(rule);
+        self
+    }
+
+    /// In which checked code panics.
+    #[must_use]
+    pub fn panicking(mut self) -> World {
+        self.panics = true;
         self
     }
 

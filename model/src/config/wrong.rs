@@ -47,7 +47,9 @@ pub fn mutants() -> Vec<World> {
             "compare-then-unlink",
             Queued,
             &[Client(Pause), Client(Cancel)],
-        ),
+        )
+        // It records a pause whatever the job has come to, and a client may have cancelled it.
+        .panicking(),
         wrong(
             Older::LockWithoutLook,
             Rule::R1,
@@ -61,7 +63,8 @@ pub fn mutants() -> Vec<World> {
             "skip-running",
             Queued,
             &[Reader],
-        ),
+        )
+        .panicking(),
         wrong(
             Older::WriteUnlocked,
             Rule::R2,
@@ -97,7 +100,9 @@ pub fn mutants() -> Vec<World> {
             "status-before-empty",
             Queued,
             &[Client(Cancel)],
-        ),
+        )
+        // It runs the job whatever it has come to, and the client may have cancelled it.
+        .panicking(),
         wrong(
             Older::LeaveUnrecorded,
             Rule::R13,
