@@ -30,6 +30,11 @@ impl Rank {
             id: descriptor.id.clone(),
         }
     }
+
+    /// The job.
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
 }
 
 /// A job that is to start, and the number of its slot: the first where it takes several.

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use state_machine::id::{BadWord, JobId};
+use state_machine::id::{BadWord, JobId, PoolName};
 use state_machine::job::State;
 use state_machine::resolve::Unresolved;
 use thiserror::Error;
@@ -70,6 +70,15 @@ pub enum Error {
         /// Why not.
         why: BadWord,
     },
+    /// There is no such pool.
+    #[error("there is no pool '{0}'; make it with: outlive pool add {0} --slots N")]
+    NoPool(PoolName),
+    /// The store has a supervisor already.
+    #[error("the store has a supervisor already{}", pid.map_or(String::new(), |pid| format!(" (process {pid})")))]
+    Supervised {
+        /// Who says to be it.
+        pid: Option<u32>,
+    },
     /// A job that was there is gone.
     #[error("{0} is gone: it was forgotten meanwhile")]
     Gone(JobId),
@@ -114,13 +123,14 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) | Error::BadWord { .. } => 2,
-            Error::Unresolved(Unresolved::Unknown { .. }) | Error::Gone(_) => 3,
+            Error::Unresolved(Unresolved::Unknown { .. }) | Error::Gone(_) | Error::NoPool(_) => 3,
             Error::Unresolved(Unresolved::Ambiguous { .. }) => 4,
             Error::TimedOut(_) => 5,
             Error::Refused { .. }
             | Error::NoRoot
             | Error::Ended { .. }
             | Error::TooLate(_)
+            | Error::Supervised { .. }
             | Error::NotNow(_)
             | Error::Busy(_) => 6,
             Error::Disk(_) | Error::Damaged { .. } | Error::Worker(_) => 1,

@@ -10,22 +10,27 @@
 //! that runs one), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was executed
 //! as), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
 
+mod actors;
 mod clock;
 mod doctor;
 mod error;
 mod executed;
 mod output;
 mod process;
+mod socket;
 mod sys;
 mod watch;
+mod watcher;
 
 pub mod cli;
 pub mod disk;
 pub mod spawner;
 pub mod store;
+pub mod supervisor;
 pub mod worker;
 
 pub use error::{DiskError, Error, Result};
 pub use executed::worker_if_asked;
 pub use state_machine;
 pub use store::{Job, JobSpec, Store};
+pub use supervisor::Supervisor;

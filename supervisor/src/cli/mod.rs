@@ -2,6 +2,7 @@
 //! and what may be done is decided below it.
 
 mod arguments;
+mod background;
 mod clean;
 mod completions;
 mod doctor;
@@ -13,6 +14,7 @@ mod log;
 mod man;
 mod pause;
 mod print;
+mod queue;
 mod restart;
 mod resume;
 mod run;
@@ -22,7 +24,9 @@ mod spawner;
 mod spec;
 mod status;
 mod stop;
+mod supervise;
 mod wait;
+mod when;
 mod worker;
 
 use std::ffi::OsString;
@@ -41,6 +45,7 @@ pub(crate) struct Verb {
 /// Every verb, in the order of the help.
 const VERBS: &[Verb] = &[
     run::VERB,
+    queue::VERB,
     list::VERB,
     status::VERB,
     log::VERB,
@@ -52,6 +57,7 @@ const VERBS: &[Verb] = &[
     restart::VERB,
     clean::VERB,
     events::VERB,
+    supervise::VERB,
     doctor::VERB,
     completions::VERB,
     man::VERB,

@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use state_machine::config::Config;
 use state_machine::id::Name;
-use state_machine::record::{Output, PauseMode};
+use state_machine::record::{OnInterrupt, Output, PauseMode};
 use state_machine::units;
 
 use super::arguments::{command, duration, flag, option};
@@ -69,6 +69,12 @@ pub(super) fn arguments() -> Vec<Arg> {
         ),
         option("pause", "HOW", "What a pause does [freeze]")
             .value_parser(PossibleValuesParser::new(["freeze", "stop"])),
+        option(
+            "on-interrupt",
+            "WHAT",
+            "What a supervisor does when the job has lost its worker [leave]",
+        )
+        .value_parser(PossibleValuesParser::new(["leave", "resume"])),
         option(
             "success-codes",
             "CODES",
@@ -136,6 +142,12 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
         Some(_) => PauseMode::Freeze,
         None => defaults.pause.unwrap_or_default(),
     };
+    if matches
+        .get_one::<String>("on-interrupt")
+        .is_some_and(|what| what == "resume")
+    {
+        spec.on_interrupt = OnInterrupt::Resume;
+    }
     if let Some(codes) = matches.get_one::<Vec<u8>>("success-codes") {
         spec.success_codes.clone_from(codes);
     }

@@ -1,7 +1,7 @@
 //! The supervisor's end: executing a spawner, asking it, hearing from it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -165,6 +165,12 @@ impl AsFd for Spawner {
     /// What can be read when there is an answer. Nothing else is to be done with it.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Spawner {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 }
 

@@ -5,6 +5,7 @@
 mod exit_code;
 mod job;
 mod leftovers;
+mod pools;
 mod report;
 mod root;
 mod spec;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use state_machine::config::Config;
 use state_machine::disk::{Dir, Disk, Place};
-use state_machine::id::{JobId, Key, Ticket};
+use state_machine::id::{JobId, Key, PoolName, Ticket};
 use state_machine::protocol::create::{Durable, Made, Meanwhile, acknowledge, create_while};
 use state_machine::protocol::hold::{Holder, newborn};
 use state_machine::protocol::look::{Look, View, look};
@@ -165,6 +166,52 @@ impl Store {
             }
             Begun::UnderWay(view) => Ok(self.job(&view.descriptor.id)),
         }
+    }
+
+    /// Make a job that waits for a slot of its pool, `default` where the spec names none. A supervisor admits it. Where the
+    /// spec has a name that an unfinished job of the same project bears, that job is returned with `false` and nothing is
+    /// made (R12).
+    ///
+    /// When this returns, the job survives a loss of power (R19).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPool`] where there is no such pool; [`Error::NotNow`] where it takes more slots than the pool has;
+    /// [`Error::Gone`] where it comes after a job that is not there.
+    pub fn queue(&self, mut spec: JobSpec) -> Result<(Job, bool)> {
+        let pool = spec.pool.get_or_insert_with(|| DEFAULT_POOL.to_owned());
+        let pool = PoolName::parse(pool).map_err(|why| Error::BadWord {
+            word: pool.clone(),
+            why,
+        })?;
+        self.see_that_it_can_be_admitted(&spec, &pool)?;
+        Ok(match self.begin(spec)? {
+            Begun::New(held) => {
+                self.acknowledge()?;
+                let job = self.job(held.holder.id());
+                job.let_go(*held)?;
+                (job, true)
+            }
+            Begun::UnderWay(view) => (self.job(&view.descriptor.id), false),
+        })
+    }
+
+    fn see_that_it_can_be_admitted(&self, spec: &JobSpec, pool: &PoolName) -> Result<()> {
+        let slots = self.pool(pool)?.slots.unwrap_or_else(processors);
+        if spec.slots > slots {
+            return Err(Error::NotNow(format!(
+                "it takes {} slots, and the pool {pool} has {slots}; give the pool more with: \
+                 outlive pool set {pool} --slots N",
+                spec.slots
+            )));
+        }
+        for after in &spec.after {
+            let place = Place::Dir(Dir::Job(after.job.clone()));
+            if !self.disk().exists(&place)? {
+                return Err(Error::Gone(after.job.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Make a job and keep its lock. It is to be acknowledged before anybody is told of it.
@@ -410,6 +457,12 @@ impl Store {
             _ => Err(unresolved.into()),
         }
     }
+}
+
+/// How many slots a pool has where nobody says how many.
+pub(crate) fn processors() -> u32 {
+    std::thread::available_parallelism()
+        .map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX))
 }
 
 fn candidate(view: &View) -> Candidate {

@@ -113,7 +113,7 @@ impl Job {
         self.has_request().map_or(true, |waits| !waits)
     }
 
-    pub(super) fn has_request(&self) -> Result<bool> {
+    pub(crate) fn has_request(&self) -> Result<bool> {
         let mut disk = self.store.disk();
         Ok(disk.exists(&Place::of_job(&self.id, Name::Taken))?
             || disk.exists(&Place::of_job(&self.id, Name::Control))?)

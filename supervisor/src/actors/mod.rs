@@ -1,0 +1,65 @@
+//! The supervisor's actors. Each is a thin shell: it carries messages, runs what blocks on a thread for that, and lets the
+//! pure cores of the crate `state_machine` decide (`supervise`, `dependency`, `schedule`, `retention`). None of them is
+//! the truth about anything: killed at any instruction, the next supervisor reads what is true from the disk and the
+//! locks (R20).
+//!
+//! | actor | how many | what it owns |
+//! |---|---|---|
+//! | [`root`] | one | the lock of the supervisor, who else there is, coming and going |
+//! | [`job`] | one per unfinished job | what was last seen of the job, and what it waits for |
+//! | [`pool`] | one per pool | who waits for the pool and who is inside |
+//! | [`slot`] | one per slot | which job is in the slot, and having it started |
+//! | [`starts`] | one | the spawner |
+//! | [`sweeper`] | one | when to sweep |
+//! | [`clock`] | one | being told that the wall clock was set |
+//!
+//! What must never be here: a rule about jobs, a file that is read or written but through the store, a wait that blocks the
+//! thread of the actors.
+
+mod clock;
+mod job;
+mod pool;
+mod root;
+mod slot;
+mod starts;
+mod sweeper;
+
+pub(crate) use root::{Drain, Reload, Shutdown, Status, StatusOf};
+pub(crate) use root::{Root, Settings};
+
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Run what blocks on a thread for that. What panics there is a fault in the program, and ends the supervisor: its jobs
+/// run on, and the next one reads what is true.
+async fn off<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(lost) => match lost.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that is shut down cancels; then nobody asks for this any more.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Hear when there is something to read.
+#[expect(
+    deprecated,
+    reason = "what replaces it is unsafe, for descriptors that change under it; these are owned and stay the same"
+)]
+fn readable<T: AsRawFd>(fd: T) -> std::io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(fd, Interest::READABLE)
+}
+
+/// How long to wait before the `nth` try in a row (from 1) of what the disk did not let us do.
+fn backoff(nth: u32) -> Duration {
+    const FIRST: Duration = Duration::from_millis(250);
+    const LONGEST: Duration = Duration::from_secs(60);
+    FIRST
+        .saturating_mul(1 << nth.saturating_sub(1).min(16))
+        .min(LONGEST)
+}

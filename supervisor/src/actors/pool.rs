@@ -1,0 +1,216 @@
+//! The actor of one pool: who waits, who is inside, and who is next. The order is [`state_machine::schedule`]'s.
+
+use std::collections::{BTreeMap, HashMap};
+
+use actix::prelude::*;
+use state_machine::id::{JobId, PoolName};
+use state_machine::schedule::{Pool, Rank};
+
+use super::job::JobActor;
+use super::slot::{Fill, SlotActor, Vacate};
+use super::starts::Starts;
+
+/// A job waits for a slot.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Enqueue {
+    pub(super) rank: Rank,
+    pub(super) slots: u32,
+    pub(super) job: Addr<JobActor>,
+}
+
+/// A job is inside, whoever started it (R20).
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Occupy {
+    pub(super) id: JobId,
+    pub(super) slots: u32,
+    pub(super) number: Option<u32>,
+}
+
+/// A job neither waits nor is inside any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Leave {
+    pub(super) id: JobId,
+}
+
+/// How the pool is set up from now on.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Configure {
+    pub(super) slots: u32,
+    pub(super) paused: bool,
+}
+
+/// Whether the supervisor admits at all: not before it knows who is inside, and not while it drains.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Admit(pub(super) bool);
+
+/// How the pool stands.
+#[derive(Message)]
+#[rtype(result = "Report")]
+pub(super) struct Tell;
+
+/// How a pool stands.
+#[derive(Clone, Debug, MessageResponse)]
+pub(super) struct Report {
+    pub(super) slots: u32,
+    pub(super) taken: u32,
+    pub(super) waiting: usize,
+    pub(super) paused: bool,
+}
+
+pub(super) struct PoolActor {
+    name: PoolName,
+    core: Pool,
+    admits: bool,
+    waiting: HashMap<JobId, Addr<JobActor>>,
+    slots: BTreeMap<u32, Addr<SlotActor>>,
+    starts: Addr<Starts>,
+}
+
+impl PoolActor {
+    pub(super) fn new(
+        name: PoolName,
+        slots: u32,
+        paused: bool,
+        admits: bool,
+        starts: Addr<Starts>,
+    ) -> PoolActor {
+        PoolActor {
+            name,
+            core: Pool::new(slots, paused),
+            admits,
+            waiting: HashMap::new(),
+            slots: BTreeMap::new(),
+            starts,
+        }
+    }
+
+    fn admit(&mut self) {
+        while self.admits
+            && let Some(admitted) = self.core.admit()
+        {
+            let Some(job) = self.waiting.remove(&admitted.id) else {
+                // Nobody speaks for it: who does, enqueues it again.
+                self.core.remove(&admitted.id);
+                continue;
+            };
+            tracing::debug!(pool = %self.name, slot = admitted.slot, job = %admitted.id, "admitted");
+            self.slot(admitted.slot).do_send(Fill {
+                id: admitted.id,
+                job,
+            });
+        }
+    }
+
+    fn slot(&mut self, number: u32) -> &Addr<SlotActor> {
+        let (pool, starts) = (&self.name, &self.starts);
+        self.slots
+            .entry(number)
+            .or_insert_with(|| SlotActor::new(pool.clone(), number, starts.clone()).start())
+    }
+
+    /// Whoever left a slot with a number leaves an idle one; those beyond the number of slots end.
+    fn vacate(&mut self, id: &JobId) {
+        for slot in self.slots.values() {
+            slot.do_send(Vacate { id: id.clone() });
+        }
+        let most = self.core.slots();
+        let inside: Vec<u32> = self
+            .core
+            .inside()
+            .filter_map(|(_, number)| number)
+            .collect();
+        self.slots
+            .retain(|number, _| *number <= most || inside.contains(number));
+    }
+}
+
+impl Actor for PoolActor {
+    type Context = Context<PoolActor>;
+
+    fn started(&mut self, ctx: &mut Context<PoolActor>) {
+        // As many as can be waiting at once are told in one go at a start.
+        ctx.set_mailbox_capacity(1 << 16);
+    }
+}
+
+impl Handler<Enqueue> for PoolActor {
+    type Result = ();
+
+    fn handle(&mut self, wish: Enqueue, _: &mut Context<PoolActor>) {
+        let id = wish.rank_id();
+        self.core.enqueue(wish.rank, wish.slots);
+        if !self.core.has(&id) {
+            self.waiting.insert(id, wish.job);
+        }
+        self.admit();
+    }
+}
+
+impl Enqueue {
+    fn rank_id(&self) -> JobId {
+        self.rank.id().clone()
+    }
+}
+
+impl Handler<Occupy> for PoolActor {
+    type Result = ();
+
+    fn handle(&mut self, found: Occupy, _: &mut Context<PoolActor>) {
+        self.waiting.remove(&found.id);
+        self.core.occupy(&found.id, found.slots, found.number);
+    }
+}
+
+impl Handler<Leave> for PoolActor {
+    type Result = ();
+
+    fn handle(&mut self, Leave { id }: Leave, _: &mut Context<PoolActor>) {
+        self.waiting.remove(&id);
+        let was_inside = self.core.has(&id);
+        self.core.remove(&id);
+        if was_inside {
+            self.vacate(&id);
+        }
+        self.admit();
+    }
+}
+
+impl Handler<Configure> for PoolActor {
+    type Result = ();
+
+    fn handle(&mut self, setup: Configure, _: &mut Context<PoolActor>) {
+        if (setup.slots, setup.paused) != (self.core.slots(), self.core.is_paused()) {
+            let (slots, paused) = (setup.slots, setup.paused);
+            tracing::info!(pool = %self.name, slots, paused, "the pool is set up anew");
+        }
+        self.core.configure(setup.slots, setup.paused);
+        self.admit();
+    }
+}
+
+impl Handler<Admit> for PoolActor {
+    type Result = ();
+
+    fn handle(&mut self, Admit(admits): Admit, _: &mut Context<PoolActor>) {
+        self.admits = admits;
+        self.admit();
+    }
+}
+
+impl Handler<Tell> for PoolActor {
+    type Result = Report;
+
+    fn handle(&mut self, _: Tell, _: &mut Context<PoolActor>) -> Report {
+        Report {
+            slots: self.core.slots(),
+            taken: self.core.taken(),
+            waiting: self.core.waiting(),
+            paused: self.core.is_paused(),
+        }
+    }
+}

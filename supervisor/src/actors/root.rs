@@ -1,0 +1,748 @@
+//! The root of the supervisor: it holds the lock, brings the other actors up in order, passes notices on, and takes
+//! everything down again. What is asked of the supervisor as a whole is asked of it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use actix::prelude::*;
+use outlive_mailbox::{Drained, Mailbox, Notices};
+use state_machine::config::Config;
+use state_machine::disk::{Dir, Disk, Read};
+use state_machine::id::{JobId, PoolName};
+use state_machine::job::State;
+use state_machine::liveness;
+use state_machine::protocol::supervise::{Retired, retire};
+use state_machine::record;
+use tokio::sync::{mpsc, oneshot};
+
+use super::clock::ClockSet;
+use super::job::{JobActor, Look, PoolIs};
+use super::pool::{Admit, Configure, PoolActor, Tell};
+use super::starts::{Serve, Source, Starts};
+use super::sweeper::{Grown, Keep, Spare, Sweeper};
+use super::{backoff, off};
+use crate::disk::LockFile;
+use crate::error::Result;
+use crate::store::{Store, processors};
+use crate::watcher::{Subject, Watcher};
+use crate::worker::Launcher;
+
+/// How many lines a subscriber may be behind before he is told to look at everything.
+const BACKLOG: usize = 1024;
+
+/// What a supervisor is started with.
+pub(crate) struct Settings {
+    pub(crate) store: Store,
+    pub(crate) launcher: Launcher,
+    /// The soft limit of open files that workers are to have.
+    pub(crate) open_files: Option<u64>,
+    /// How long it stays with nothing to do; for ever where absent.
+    pub(crate) idle_exit: Option<Duration>,
+    /// Its lock, held.
+    pub(crate) lock: LockFile,
+    pub(crate) config: Config,
+    /// Told once everything that is there is known.
+    pub(crate) ready: oneshot::Sender<()>,
+    /// Told when it has ended.
+    pub(crate) ended: oneshot::Sender<()>,
+}
+
+/// How a job stands, as its actor saw it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Standing {
+    pub(super) id: JobId,
+    pub(super) state: State,
+    pub(super) busy: bool,
+}
+
+/// A job needs nothing any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Ended {
+    pub(super) id: JobId,
+    /// `None` where it is gone.
+    pub(super) state: Option<State>,
+}
+
+/// A job waits until others have ended.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Await {
+    pub(super) after: Vec<JobId>,
+    pub(super) id: JobId,
+}
+
+/// A job asks for its pool.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct PoolOf {
+    pub(super) name: String,
+    pub(super) job: Addr<JobActor>,
+}
+
+/// Something that no job can do without does not work. The reason, for people.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Cannot(pub(super) String);
+
+/// Take the configuration up again. What cannot be read is reported, and everything stays as it is (R21).
+#[derive(Message)]
+#[rtype(result = "Result<()>")]
+pub(crate) struct Reload;
+
+/// Admit nothing any more, and end once nothing runs in any pool.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Drain;
+
+/// End now. Workers run on.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Shutdown;
+
+/// How the supervisor stands.
+#[derive(Message)]
+#[rtype(result = "StatusOf")]
+pub(crate) struct Status;
+
+/// How the supervisor stands.
+#[derive(Clone, Debug, Default, MessageResponse)]
+pub(crate) struct StatusOf {
+    pub(crate) ready: bool,
+    pub(crate) draining: bool,
+    pub(crate) pools: Vec<PoolStatus>,
+    pub(crate) queued: usize,
+    pub(crate) running: usize,
+    pub(crate) paused: usize,
+    pub(crate) interrupted: usize,
+    /// Why no job can be started, where that is so.
+    pub(crate) trouble: Option<String>,
+}
+
+/// How a pool stands.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolStatus {
+    pub(crate) name: PoolName,
+    pub(crate) slots: u32,
+    pub(crate) taken: u32,
+    pub(crate) waiting: usize,
+    pub(crate) paused: bool,
+}
+
+/// Hear of every job whose state has changed.
+#[derive(Message)]
+#[rtype(result = "mpsc::Receiver<Told>")]
+pub(crate) struct Subscribe;
+
+/// What a subscriber is told. A hint to look, as every notice is.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    /// This job is in this state now; `None` where it is gone.
+    Job(JobId, Option<State>),
+}
+
+/// What has changed on disk.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Changed(Notices<Subject>);
+
+/// One of the jobs that there are.
+struct Known {
+    actor: Addr<JobActor>,
+    state: Option<State>,
+    busy: bool,
+}
+
+impl Known {
+    /// Whether it runs in a pool, or is to be run again if its worker is lost.
+    fn runs(&self) -> bool {
+        self.busy && self.state == Some(State::Running)
+    }
+}
+
+/// The root.
+pub(crate) struct Root {
+    settings: Option<Parts>,
+    store: Store,
+    config: Config,
+    idle_exit: Option<Duration>,
+    watcher: Watcher,
+    starts: Addr<Starts>,
+    sweeper: Addr<Sweeper>,
+    jobs: HashMap<JobId, Known>,
+    /// How many of them it is to stay for.
+    busy: usize,
+    /// How many of those run.
+    running: usize,
+    pools: BTreeMap<PoolName, Addr<PoolActor>>,
+    /// What somebody made of the pools.
+    made: BTreeMap<PoolName, record::Pool>,
+    /// Who waits for the end of whom.
+    dependants: HashMap<JobId, HashSet<JobId>>,
+    /// Those that were there at the start and were not seen yet; `None` once all have been.
+    unseen: Option<HashSet<JobId>>,
+    draining: bool,
+    trouble: Option<String>,
+    subscribers: Vec<mpsc::Sender<Told>>,
+    idle: Option<SpawnHandle>,
+    scans: u32,
+}
+
+/// What is handed on at the end.
+struct Parts {
+    lock: LockFile,
+    ready: Option<oneshot::Sender<()>>,
+    ended: oneshot::Sender<()>,
+}
+
+impl Root {
+    /// Within a system of actors: bring everything up.
+    pub(crate) fn start(
+        settings: Settings,
+        watcher: Watcher,
+        mailbox: Mailbox<Subject>,
+    ) -> Addr<Root> {
+        let source = Source {
+            store: settings.store.clone(),
+            launcher: settings.launcher,
+            open_files: settings.open_files,
+        };
+        let starts = Starts::new(source).start();
+        let sweeper = Sweeper::new(settings.store.clone(), settings.config.clone()).start();
+        let root = Root {
+            store: settings.store,
+            config: settings.config,
+            idle_exit: settings.idle_exit,
+            settings: Some(Parts {
+                lock: settings.lock,
+                ready: Some(settings.ready),
+                ended: settings.ended,
+            }),
+            watcher,
+            starts: starts.clone(),
+            sweeper,
+            jobs: HashMap::new(),
+            busy: 0,
+            running: 0,
+            pools: BTreeMap::new(),
+            made: BTreeMap::new(),
+            dependants: HashMap::new(),
+            unseen: Some(HashSet::new()),
+            draining: false,
+            trouble: None,
+            subscribers: Vec::new(),
+            idle: None,
+            scans: 0,
+        }
+        .start();
+        starts.do_send(Serve(root.clone()));
+        let notified = root.clone();
+        Arbiter::current().spawn(pass_notices_on(mailbox, notified));
+        Arbiter::current().spawn(pass_clock_on(root.clone()));
+        root
+    }
+
+    /// Look at the whole store: who is there, and how the pools are set up.
+    fn scan(&mut self, ctx: &mut Context<Root>) {
+        let store = self.store.clone();
+        off(move || scan(&store))
+            .into_actor(self)
+            .map(|scanned, actor, ctx| match scanned {
+                Ok(scanned) => actor.scanned(scanned, ctx),
+                Err(error) => {
+                    actor.scans += 1;
+                    tracing::error!(%error, "the store cannot be read; it is tried again");
+                    ctx.run_later(backoff(actor.scans), |actor, ctx| actor.scan(ctx));
+                }
+            })
+            .spawn(ctx);
+    }
+
+    fn scanned(&mut self, scanned: Scanned, ctx: &mut Context<Root>) {
+        self.scans = 0;
+        self.set_up_pools(scanned.pools);
+        let is_first = self.unseen.as_ref().is_some_and(HashSet::is_empty) && self.jobs.is_empty();
+        for id in scanned.unfinished {
+            if is_first && let Some(unseen) = &mut self.unseen {
+                unseen.insert(id.clone());
+            }
+            self.look_at(id, ctx);
+        }
+        let known: Vec<_> = self
+            .jobs
+            .values()
+            .map(|known| known.actor.clone())
+            .collect();
+        if !is_first {
+            for job in known {
+                job.do_send(Look);
+            }
+        }
+        if is_first {
+            self.is_ready_if_all_are_seen(ctx);
+        }
+    }
+
+    /// See how the pools are set up now.
+    fn read_pools(&mut self, ctx: &mut Context<Root>) {
+        let store = self.store.clone();
+        off(move || store.made_pools())
+            .into_actor(self)
+            .map(|pools, actor, ctx| match pools {
+                Ok(pools) => actor.set_up_pools(pools),
+                Err(error) => {
+                    actor.scans += 1;
+                    tracing::error!(%error, "the pools stay as they were");
+                    ctx.run_later(backoff(actor.scans), |actor, ctx| actor.read_pools(ctx));
+                }
+            })
+            .spawn(ctx);
+    }
+
+    /// Have somebody look at a job.
+    fn look_at(&mut self, id: JobId, ctx: &mut Context<Root>) {
+        if let Some(known) = self.jobs.get(&id) {
+            known.actor.do_send(Look);
+            return;
+        }
+        // The watch stands before the first look, so that nothing falls in between.
+        self.watcher.watch(&id);
+        let job = self.store.job(&id);
+        let actor = JobActor::new(job, ctx.address(), self.starts.clone()).start();
+        let known = Known {
+            actor,
+            state: None,
+            busy: true,
+        };
+        self.jobs.insert(id, known);
+        self.busy += 1;
+        self.see_whether_idle(ctx);
+    }
+
+    /// Set the pools up: those that are configured, and what somebody made of them.
+    fn set_up_pools(&mut self, made: BTreeMap<PoolName, record::Pool>) {
+        self.made = made;
+        let names: HashSet<PoolName> = self
+            .config
+            .pool
+            .keys()
+            .chain(self.made.keys())
+            .chain(self.pools.keys())
+            .cloned()
+            .chain([PoolName::default()])
+            .collect();
+        for name in names {
+            self.pool(&name);
+        }
+        for (name, pool) in &self.pools {
+            let (slots, paused) = self.setup(name);
+            pool.do_send(Configure { slots, paused });
+        }
+    }
+
+    /// How many slots a pool has and whether it is paused. One that nobody has set up has no slots: its jobs wait until
+    /// somebody does.
+    fn setup(&self, name: &PoolName) -> (u32, bool) {
+        match self.config.pool(name, self.made.get(name)) {
+            None => (0, false),
+            Some(setup) => (setup.slots.unwrap_or_else(processors), setup.paused),
+        }
+    }
+
+    fn pool(&mut self, name: &PoolName) -> Addr<PoolActor> {
+        if let Some(pool) = self.pools.get(name) {
+            return pool.clone();
+        }
+        let (slots, paused) = self.setup(name);
+        let admits = self.unseen.is_none() && !self.draining;
+        let pool = PoolActor::new(name.clone(), slots, paused, admits, self.starts.clone()).start();
+        self.pools.insert(name.clone(), pool.clone());
+        pool
+    }
+
+    fn seen(&mut self, id: &JobId, ctx: &mut Context<Root>) {
+        if let Some(unseen) = &mut self.unseen {
+            unseen.remove(id);
+            self.is_ready_if_all_are_seen(ctx);
+        }
+    }
+
+    /// Nothing is admitted before everybody who is inside is known (R20).
+    fn is_ready_if_all_are_seen(&mut self, ctx: &mut Context<Root>) {
+        if self.unseen.as_ref().is_none_or(|unseen| !unseen.is_empty()) {
+            return;
+        }
+        self.unseen = None;
+        tracing::info!(jobs = self.jobs.len(), pools = self.pools.len(), "ready");
+        for pool in self.pools.values() {
+            pool.do_send(Admit(!self.draining));
+        }
+        if let Some(ready) = self.settings.as_mut().and_then(|parts| parts.ready.take()) {
+            // Nobody need be waiting for it.
+            let _ = ready.send(());
+        }
+        self.sweeper.do_send(Keep(self.config.clone()));
+        self.see_whether_idle(ctx);
+    }
+
+    fn tell_subscribers(&mut self, told: &Told) {
+        // One who is too far behind is let go, and looks for himself.
+        self.subscribers
+            .retain(|subscriber| subscriber.try_send(told.clone()).is_ok());
+    }
+
+    fn see_whether_idle(&mut self, ctx: &mut Context<Root>) {
+        let is_idle = self.unseen.is_none() && self.busy == 0;
+        if self.draining && self.unseen.is_none() && self.running == 0 {
+            self.end(ctx);
+            return;
+        }
+        match (is_idle, self.idle, self.idle_exit) {
+            (true, None, Some(time)) => {
+                self.idle = Some(ctx.run_later(time, |actor, ctx| actor.leave(ctx)));
+            }
+            (false, Some(timer), _) => {
+                ctx.cancel_future(timer);
+                self.idle = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Leave for want of work, unless a job comes while we are leaving (R18).
+    fn leave(&mut self, ctx: &mut Context<Root>) {
+        self.idle = None;
+        let Some(parts) = self.settings.take() else {
+            return;
+        };
+        let store = self.store.clone();
+        off(move || {
+            (
+                retire(&mut store.disk(), parts.lock),
+                parts.ready,
+                parts.ended,
+            )
+        })
+        .into_actor(self)
+        .map(|(retired, ready, ended), actor, ctx| match retired {
+            Ok(Retired::Again(lock)) => {
+                actor.settings = Some(Parts { lock, ready, ended });
+                actor.scan(ctx);
+            }
+            Ok(Retired::Free) => {
+                tracing::info!("nothing to do");
+                let _ = ended.send(());
+                ctx.stop();
+            }
+            Err(error) => {
+                // The lock may be gone; who comes next looks at every job.
+                tracing::warn!(%error, "leaving");
+                let _ = ended.send(());
+                ctx.stop();
+            }
+        })
+        .wait(ctx);
+    }
+
+    /// End, and leave the jobs to the next supervisor.
+    fn end(&mut self, ctx: &mut Context<Root>) {
+        for pool in self.pools.values() {
+            pool.do_send(Admit(false));
+        }
+        let Some(parts) = self.settings.take() else {
+            return;
+        };
+        let store = self.store.clone();
+        off(move || {
+            let released = store.disk().release(parts.lock);
+            let _ = parts.ended.send(());
+            released
+        })
+        .into_actor(self)
+        .map(|released, _, ctx| {
+            if let Err(error) = released {
+                tracing::warn!(%error, "leaving");
+            }
+            ctx.stop();
+        })
+        .wait(ctx);
+    }
+}
+
+/// What a look at the whole store brings.
+struct Scanned {
+    unfinished: Vec<JobId>,
+    pools: BTreeMap<PoolName, record::Pool>,
+}
+
+fn scan(store: &Store) -> Result<Scanned> {
+    if let Err(error) = store.collect() {
+        tracing::warn!(%error, "what crashes left cannot be collected");
+    }
+    let mut disk = store.disk();
+    let mut unfinished = Vec::new();
+    let (ids, strange) = store.entries()?;
+    for error in strange {
+        tracing::warn!(%error, "passed over");
+    }
+    for id in ids {
+        let ended = matches!(
+            disk.read_status(&Dir::Job(id.clone()))?,
+            Read::Value(status) if !liveness::needs_probe(&status)
+        );
+        if !ended {
+            unfinished.push(id);
+        }
+    }
+    let pools = store.made_pools()?;
+    Ok(Scanned { unfinished, pools })
+}
+
+async fn pass_notices_on(mut mailbox: Mailbox<Subject>, root: Addr<Root>) {
+    loop {
+        match mailbox.next().await {
+            Drained::Notices(notices) => {
+                if root.send(Changed(notices)).await.is_err() {
+                    return;
+                }
+            }
+            Drained::Gone => return,
+        }
+    }
+}
+
+async fn pass_clock_on(root: Addr<Root>) {
+    let clock = match ClockSet::new() {
+        Ok(clock) => clock,
+        Err(error) => {
+            tracing::warn!(%error, "a clock that is set is not noticed");
+            return;
+        }
+    };
+    while clock.changed().await.is_ok() {
+        tracing::info!("the clock was set");
+        if root.send(Changed(Notices::Everything)).await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Actor for Root {
+    type Context = Context<Root>;
+
+    fn started(&mut self, ctx: &mut Context<Root>) {
+        ctx.set_mailbox_capacity(1 << 16);
+        self.scan(ctx);
+    }
+
+    fn stopped(&mut self, _: &mut Context<Root>) {
+        System::current().stop();
+    }
+}
+
+impl Handler<Changed> for Root {
+    type Result = ();
+
+    fn handle(&mut self, Changed(notices): Changed, ctx: &mut Context<Root>) {
+        match notices {
+            Notices::Everything => self.scan(ctx),
+            Notices::Of(subjects) => {
+                for subject in subjects {
+                    match subject {
+                        Subject::Job(id) => self.look_at(id, ctx),
+                        Subject::Pools => self.read_pools(ctx),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Handler<Standing> for Root {
+    type Result = ();
+
+    fn handle(&mut self, standing: Standing, ctx: &mut Context<Root>) {
+        let Standing { id, state, busy } = standing;
+        if let Some(known) = self.jobs.get_mut(&id) {
+            self.busy -= usize::from(known.busy);
+            self.running -= usize::from(known.runs());
+            let changed = known.state != Some(state);
+            known.state = Some(state);
+            known.busy = busy;
+            self.busy += usize::from(known.busy);
+            self.running += usize::from(known.runs());
+            if changed {
+                self.tell_subscribers(&Told::Job(id.clone(), Some(state)));
+            }
+        }
+        self.seen(&id, ctx);
+        self.see_whether_idle(ctx);
+    }
+}
+
+impl Handler<Ended> for Root {
+    type Result = ();
+
+    fn handle(&mut self, Ended { id, state }: Ended, ctx: &mut Context<Root>) {
+        if let Some(known) = self.jobs.remove(&id) {
+            self.busy -= usize::from(known.busy);
+            self.running -= usize::from(known.runs());
+        }
+        self.watcher.forget(&id);
+        if let Some(waiting) = self.dependants.remove(&id) {
+            for dependant in waiting {
+                if let Some(known) = self.jobs.get(&dependant) {
+                    known.actor.do_send(Look);
+                }
+            }
+            let spared = self.dependants.keys().cloned().collect();
+            self.sweeper.do_send(Spare(spared));
+        }
+        if state.is_some() {
+            self.sweeper.do_send(Grown);
+        }
+        self.tell_subscribers(&Told::Job(id.clone(), state));
+        self.seen(&id, ctx);
+        self.see_whether_idle(ctx);
+    }
+}
+
+impl Handler<Await> for Root {
+    type Result = ();
+
+    fn handle(&mut self, Await { after, id }: Await, ctx: &mut Context<Root>) {
+        let mut unknown = false;
+        for job in after {
+            if self.jobs.contains_key(&job) {
+                self.dependants.entry(job).or_default().insert(id.clone());
+            } else {
+                unknown = true;
+            }
+        }
+        let spared = self.dependants.keys().cloned().collect();
+        self.sweeper.do_send(Spare(spared));
+        if unknown {
+            // It has ended since it was looked at, or nobody has seen it yet.
+            ctx.run_later(backoff(1), move |actor, _| {
+                if let Some(known) = actor.jobs.get(&id) {
+                    known.actor.do_send(Look);
+                }
+            });
+        }
+    }
+}
+
+impl Handler<PoolOf> for Root {
+    type Result = ();
+
+    fn handle(&mut self, PoolOf { name, job }: PoolOf, _: &mut Context<Root>) {
+        match PoolName::parse(&name) {
+            Ok(name) => job.do_send(PoolIs(self.pool(&name))),
+            Err(why) => tracing::warn!(pool = name, %why, "no pool can have this name"),
+        }
+    }
+}
+
+impl Handler<Cannot> for Root {
+    type Result = ();
+
+    fn handle(&mut self, Cannot(why): Cannot, _: &mut Context<Root>) {
+        self.trouble = Some(why);
+    }
+}
+
+impl Handler<Reload> for Root {
+    type Result = ResponseActFuture<Root, Result<()>>;
+
+    fn handle(&mut self, _: Reload, _: &mut Context<Root>) -> Self::Result {
+        let store = self.store.clone();
+        Box::pin(
+            off(move || store.config())
+                .into_actor(self)
+                .map(|config, actor, ctx| {
+                    let config = config.inspect_err(|error| {
+                        tracing::error!(%error, "the configuration stays as it was");
+                    })?;
+                    tracing::info!("the configuration is read again");
+                    actor.config = config.clone();
+                    actor.sweeper.do_send(Keep(config));
+                    actor.read_pools(ctx);
+                    Ok(())
+                }),
+        )
+    }
+}
+
+impl Handler<Drain> for Root {
+    type Result = ();
+
+    fn handle(&mut self, _: Drain, ctx: &mut Context<Root>) {
+        self.draining = true;
+        for pool in self.pools.values() {
+            pool.do_send(Admit(false));
+        }
+        self.see_whether_idle(ctx);
+    }
+}
+
+impl Handler<Shutdown> for Root {
+    type Result = ();
+
+    fn handle(&mut self, _: Shutdown, ctx: &mut Context<Root>) {
+        self.end(ctx);
+    }
+}
+
+impl Handler<Status> for Root {
+    type Result = ResponseActFuture<Root, StatusOf>;
+
+    fn handle(&mut self, _: Status, _: &mut Context<Root>) -> Self::Result {
+        let count = |wanted: State| {
+            self.jobs
+                .values()
+                .filter(|known| known.state == Some(wanted))
+                .count()
+        };
+        let mut status = StatusOf {
+            ready: self.unseen.is_none(),
+            draining: self.draining,
+            pools: Vec::new(),
+            queued: count(State::Queued),
+            running: count(State::Running),
+            paused: count(State::Paused),
+            interrupted: count(State::Interrupted),
+            trouble: self.trouble.clone(),
+        };
+        let pools: Vec<_> = self
+            .pools
+            .iter()
+            .map(|(name, pool)| (name.clone(), pool.clone()))
+            .collect();
+        let asked = async move {
+            for (name, pool) in pools {
+                if let Ok(report) = pool.send(Tell).await {
+                    status.pools.push(PoolStatus {
+                        name,
+                        slots: report.slots,
+                        taken: report.taken,
+                        waiting: report.waiting,
+                        paused: report.paused,
+                    });
+                }
+            }
+            status
+        };
+        Box::pin(asked.into_actor(self))
+    }
+}
+
+impl Handler<Subscribe> for Root {
+    type Result = MessageResult<Subscribe>;
+
+    fn handle(&mut self, _: Subscribe, _: &mut Context<Root>) -> Self::Result {
+        let (sender, receiver) = mpsc::channel(BACKLOG);
+        self.subscribers.push(sender);
+        MessageResult(receiver)
+    }
+}
