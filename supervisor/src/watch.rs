@@ -6,31 +6,21 @@
 //! what is in the directories.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::mem::MaybeUninit;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
+
+use crate::inotify::{Buffer, Instance};
+
+pub(crate) use crate::inotify::Interest;
 
 /// How often to look where nothing tells us.
 const BLIND: Duration = Duration::from_millis(200);
 /// How often to look at the latest where something does: events can be lost (F53).
 const BACKSTOP: Duration = Duration::from_secs(5);
-
-/// Which changes wake.
-///
-/// Opening and closing a file for reading never does: whoever is woken reads, and would wake
-/// itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interest {
-    /// Records replaced, files created, removed or renamed, and the last close of a file that was
-    /// open for writing (a dying worker closes its lock so). A job that prints does not wake.
-    Records,
-    /// All of that, and every write and truncation.
-    Output,
-}
 
 /// Why a wait has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +36,7 @@ pub(crate) enum Woken {
 pub(crate) struct Watch {
     interest: Interest,
     /// `None` where the user has no instance left.
-    inotify: Option<OwnedFd>,
+    inotify: Option<Instance>,
     /// A directory could not be watched: all are looked at on a timer.
     blind: bool,
 }
@@ -63,7 +53,7 @@ impl Watch {
 
     /// A watch on nothing yet.
     pub(crate) fn with(interest: Interest) -> Watch {
-        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let inotify = Instance::new().ok();
         Watch {
             interest,
             blind: inotify.is_none(),
@@ -76,7 +66,7 @@ impl Watch {
         let watched = self
             .inotify
             .as_ref()
-            .is_some_and(|inotify| inotify::add_watch(inotify, dir, self.interest.mask()).is_ok());
+            .is_some_and(|inotify| inotify.add(dir, self.interest).is_ok());
         self.blind |= !watched;
     }
 
@@ -130,27 +120,10 @@ impl Watch {
 
     /// Takes the events off the queue, one bufferful: what is left wakes the next wait at once.
     fn discard(&self) {
-        let mut events = [0u8; 8 << 10];
+        let mut buffer: Buffer = [MaybeUninit::uninit(); _];
         if let Some(inotify) = &self.inotify {
             // Nothing to read is nothing to discard.
-            let _ = rustix::io::read(inotify, &mut events[..]);
-        }
-    }
-}
-
-impl Interest {
-    fn mask(self) -> WatchFlags {
-        let records = WatchFlags::MOVED_TO
-            | WatchFlags::MOVED_FROM
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVE_SELF
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::ONLYDIR;
-        match self {
-            Interest::Records => records,
-            Interest::Output => records | WatchFlags::MODIFY,
+            let _ = inotify.read(&mut buffer, |_| ());
         }
     }
 }
@@ -243,10 +216,10 @@ pub(crate) mod tests {
     }
 
     /// Every instance that this user may still have; `None` on a machine with plenty.
-    fn hoard() -> Option<Vec<OwnedFd>> {
+    fn hoard() -> Option<Vec<Instance>> {
         let mut hoard = Vec::new();
         while hoard.len() < 600 {
-            match inotify::init(CreateFlags::CLOEXEC) {
+            match Instance::new() {
                 Ok(instance) => hoard.push(instance),
                 Err(_) => return Some(hoard),
             }

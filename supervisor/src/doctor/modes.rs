@@ -10,7 +10,7 @@ use std::path::Path;
 use state_machine::disk::Name;
 
 use super::{Finding, Mend};
-use crate::output::{LOG, ON_END, STDERR, STDOUT};
+use crate::output::is_output;
 
 /// The mode of a file.
 const FILE: u32 = 0o600;
@@ -81,19 +81,8 @@ fn is_by_hand(name: &OsStr) -> bool {
 
 /// Whether a job's directory may hold a file of this name.
 fn is_ours(name: &OsStr) -> bool {
-    if !matches!(Name::in_job(name.as_bytes()), Name::Other(_)) {
-        return true;
-    }
-    let Some(name) = name.to_str() else {
-        return false;
-    };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    [LOG, STDOUT, STDERR, ON_END].iter().any(|log| {
-        let older = name
-            .strip_prefix(log)
-            .and_then(|rest| rest.strip_prefix('.'));
-        name == *log || older.is_some_and(digits) || name == format!(".{log}.new")
-    })
+    let known = !matches!(Name::in_job(name.as_bytes()), Name::Other(_));
+    known || name.to_str().is_some_and(is_output)
 }
 
 #[cfg(test)]

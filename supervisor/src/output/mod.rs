@@ -49,6 +49,18 @@ fn older(name: &str, k: u32) -> String {
     format!("{name}.{k}")
 }
 
+/// Whether a file of this name in a job's directory holds output: the current file of a stream, an older one, or the
+/// next before it takes its place.
+pub(crate) fn is_output(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    [LOG, STDOUT, STDERR, ON_END].iter().any(|log| {
+        let older = name
+            .strip_prefix(log)
+            .and_then(|rest| rest.strip_prefix('.'));
+        name == *log || older.is_some_and(digits) || name == format!(".{log}.new")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
