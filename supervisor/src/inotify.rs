@@ -1,6 +1,7 @@
 //! One inotify instance: watches on directories, and what it tells of them.
 //!
-//! Only the calls and the mask are here; [`crate::watch`] waits with it for one command. What must never be here: what is in the directories, and what to do when the machine has no watch left (F52).
+//! Only the calls and the mask are here; [`crate::watch`] waits with it for one command, and
+//! [`crate::watcher`] hears of all jobs. What must never be here: what is in the directories, and what to do when the machine has no watch left (F52).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -45,8 +46,13 @@ impl Instance {
     ///
     /// # Errors
     /// There is no such directory, or the user has no watch left (`ENOSPC`, F52).
-    pub(crate) fn add(&self, path: &Path, interest: Interest) -> io::Result<i32> {
-        Ok(inotify::add_watch(&self.0, path, interest.mask())?)
+    pub(crate) fn add(&self, path: &Path, interest: Interest) -> Result<i32, Errno> {
+        inotify::add_watch(&self.0, path, interest.mask())
+    }
+
+    /// Ends a watch. One that the kernel has ended already is no matter.
+    pub(crate) fn remove(&self, watch: i32) {
+        let _ = inotify::remove_watch(&self.0, watch);
     }
 
     /// Takes one bufferful of events off the queue and shows each of them. What is left over is still there to be polled
