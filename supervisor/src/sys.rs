@@ -230,7 +230,7 @@ fn argument_area() -> io::Result<(u64, u64)> {
 
 /// Closes every descriptor from `first` up, but those in `except`.
 ///
-/// Only for a process that has just been forked and will use none of its parent's again: whatever
+/// Only for a process that has just been forked, or executed, and will use none of its parent's again: whatever
 /// value still owns one of them must be forgotten, not dropped.
 pub(crate) fn close_from(first: RawFd, except: &[RawFd]) {
     let mut kept: Vec<RawFd> = except.iter().copied().filter(|&fd| fd >= first).collect();

@@ -229,12 +229,16 @@ fn scan_for_parent(parent: Pid) -> Vec<Pid> {
     all().into_iter().filter(is_child).collect()
 }
 
+/// How much room a list of children is read into, in bytes, and more the longer it is.
+const LEAST_ROOM: usize = 256;
+
 /// Reads a list of children whole, from its beginning.
 fn read_list(list: &File, text: &mut Vec<u8>) -> io::Result<()> {
     let mut length = 0;
     loop {
-        if text.len() < length + 4096 {
-            text.resize(length + 16 * 1024, 0);
+        // Most trees have a child or two; the kernel writes out what fits.
+        if text.len() < length + LEAST_ROOM {
+            text.resize(length + 2 * (length + LEAST_ROOM), 0);
         }
         // There is room: it was made just above.
         let room = text.get_mut(length..).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -20,9 +20,12 @@ use crate::store::Store;
 use crate::sys::{self, Forked};
 use crate::worker::{Terms, become_claiming_worker, mask_all_but_faults};
 
-/// How many workers may be starting at a time: each costs a descriptor until it has said how that went, and a limit of a
-/// thousand leaves room for these. Who asks for more is made to wait by a socket that is full.
-const MOST_STARTING: usize = 256;
+/// How many workers may be starting at a time: each costs a descriptor until it has said how that went. Who asks for more is
+/// made to wait by a socket that is full.
+const MOST_STARTING: u64 = 256;
+
+/// The share of the descriptors that these may use.
+const SHARE: u64 = 4;
 
 /// How many answers wait for a supervisor that does not listen, before no more is done for it.
 const MOST_UNSENT: usize = 1024;
@@ -55,6 +58,9 @@ fn take_socket() -> Result<OwnedFd> {
         _ => return Err(usage()),
     }
     let socket = rustix::io::fcntl_dupfd_cloexec(&stdin, 3).map_err(|_| usage())?;
+    // Whatever the supervisor was started with and has passed on is nothing to a spawner, nor to any worker. Nothing of this
+    // process owns a descriptor yet: it was executed for this.
+    sys::close_from(3, &[socket.as_raw_fd()]);
     let set = std::fs::File::open("/dev/null").and_then(|null| Ok(nix::unistd::dup2_stdin(&null)?));
     set.map_err(|error| DiskError::new("open", Path::new("/dev/null"), error))?;
     Ok(socket)
@@ -92,12 +98,21 @@ fn limit_open_files(soft: u64) -> io::Result<()> {
     )?)
 }
 
+/// How many workers may be starting at a time.
+fn most_starting() -> usize {
+    let soft = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = (soft / SHARE).clamp(1, MOST_STARTING);
+    usize::try_from(most).unwrap_or(1)
+}
+
 /// The spawner.
 struct Spawner<'a> {
     store: Store,
     socket: &'a OwnedFd,
     signals: SignalFd,
     crew: Crew,
+    /// How many workers may be starting at a time.
+    most_starting: usize,
     /// What the supervisor has not heard yet.
     unsent: VecDeque<Vec<u8>>,
 }
@@ -123,6 +138,7 @@ impl<'a> Spawner<'a> {
             signals: hear_of_deaths()
                 .map_err(|error| Error::Worker(format!("cannot hear of deaths: {error}")))?,
             crew: Crew::default(),
+            most_starting: most_starting(),
             unsent: VecDeque::from([encode(&Word::Ready { ready: true })]),
         })
     }
@@ -187,7 +203,7 @@ impl<'a> Spawner<'a> {
     }
 
     fn takes_more(&self) -> bool {
-        self.crew.starting() < MOST_STARTING && self.unsent.len() < MOST_UNSENT
+        self.crew.starting() < self.most_starting && self.unsent.len() < MOST_UNSENT
     }
 
     fn reap(&mut self) {

@@ -1,5 +1,6 @@
 //! The course of one job: its attempts, the waits between them, and its end. Read [`Course::run`] first.
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -577,12 +578,15 @@ fn is_in_place(job: &Job, holder: &Holder<LockFile>) -> bool {
 
 /// A worker that may open nothing more could neither start its command nor record anything, and would try for ever.
 fn see_that_files_can_be_opened() -> std::io::Result<()> {
-    const NEEDED: usize = 12;
+    const NEEDED: i32 = 12;
     let null = std::fs::File::open("/dev/null")?;
-    (0..NEEDED)
-        .map(|_| null.try_clone())
-        .collect::<std::io::Result<Vec<_>>>()?;
-    Ok(())
+    // The numbers below are as good as all taken: a worker has closed what it does not need.
+    match rustix::io::fcntl_dupfd_cloexec(&null, null.as_raw_fd() + NEEDED) {
+        Ok(_) => Ok(()),
+        // It says so of a number above the limit.
+        Err(rustix::io::Errno::INVAL) => Err(rustix::io::Errno::MFILE.into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A number nobody can guess, for the jitter.
