@@ -621,7 +621,6 @@ fn a_program_with_threads_is_its_own_worker_and_spawner_whatever_becomes_of_its_
     assert_eq!(tell("queue echo more"), ["more", "done in slot Some(1)"]);
     fs::remove_file(&program).unwrap();
     assert_eq!(tell("now echo gone"), ["gone", "done in slot None"]);
-    drop(tell);
     drop(input);
     assert!(host.wait().unwrap().success());
     bench.audit();
