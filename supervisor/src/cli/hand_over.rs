@@ -19,7 +19,7 @@ pub(super) struct HandedOver {
 
 /// What beginning a job came to.
 pub(super) enum Handed {
-    /// It is new, and its command runs or could not be started.
+    /// It is new, and its command runs, is on its way, or could not be started.
     New(HandedOver),
     /// An unfinished job bears its name already.
     UnderWay(Box<View>),
@@ -62,7 +62,8 @@ pub(super) fn begin_and_hand_over(store: &Store, spec: JobSpec) -> Result<Handed
     }
 }
 
-/// Let a worker that waits for its job go on. When this returns, its command runs or could not be started.
+/// Let a worker that waits for its job go on. When this returns, its command runs, is on its way, or could not be
+/// started.
 fn publish(store: &Store, held: Held, early: Early) -> Result<HandedOver> {
     let job = store.job(held.holder.id());
     if let Err(error) = store.acknowledge() {
@@ -91,7 +92,8 @@ fn started(job: &Job, launched: &mut Launched) -> Result<Start> {
     })
 }
 
-/// Hand a new job to a worker. When this returns, its command runs or could not be started.
+/// Hand a new job to a worker. When this returns, its command runs, is on its way, or could not be
+/// started.
 pub(super) fn hand_over(store: &Store, held: Held) -> Result<HandedOver> {
     let job = store.job(held.holder.id());
     let mut launched = launch(&job, held)?;

@@ -8,6 +8,7 @@ mod leader;
 mod leftovers;
 mod marked;
 mod proc;
+mod program;
 mod signal;
 mod spawn;
 mod tree;

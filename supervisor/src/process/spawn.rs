@@ -20,6 +20,7 @@ use rustix::process::{
 };
 
 use super::Leader;
+use super::program::is_program;
 use crate::sys::{self, Forked};
 
 /// Where commands are looked for when the environment has no `PATH`.
@@ -31,6 +32,14 @@ const SHELL: &CStr = c"/bin/sh";
 /// Numbers from which the tree's descriptor is placed, best first: shell scripts use 3 to 9 by hand,
 /// shells keep their own from 10, and a low limit may leave nothing better.
 const TREE_FROM: [RawFd; 4] = [100, 20, 10, 3];
+
+/// How many bytes arguments and environment may take, and the pointers to them, where the kernel is sure to
+/// take them: it has never had less than 128 KiB for them, and wants a little of that for itself.
+const SURELY_FIT: usize = 96 << 10;
+
+/// What the child says first: whether what it is to execute can be expected to run, or that remains to be seen.
+const EXPECTED: u8 = b'e';
+const TO_BE_SEEN: u8 = b's';
 
 /// A command to be started, and all it starts with.
 pub(crate) struct Command<'a> {
@@ -121,7 +130,7 @@ fn describe_refusal(path: &Path, error: &io::Error) -> String {
 pub(crate) fn fork_command(command: Command<'_>) -> io::Result<Waiting> {
     let plan = Plan::new(&command);
     let program = command.argv.first().cloned().unwrap_or_default();
-    let bytes = size_of(command.argv, command.env);
+    let bytes = size_of_strings(command.argv, command.env);
     let (ours, theirs) = UnixStream::pair()?;
     let worker = getpid();
     match sys::fork()? {
@@ -169,12 +178,25 @@ impl Waiting {
     ///
     /// A child that was killed before it got that far counts as started: its leader tells of the
     /// signal.
-    pub(crate) fn release(mut self) -> Result<Leader, CannotStart> {
+    pub(crate) fn release(self) -> Result<Leader, CannotStart> {
+        self.release_and_say(|| {})
+    }
+
+    /// As [`Waiting::release`]; says so as soon as the command is on its way, where what it is to execute
+    /// was found, and is a program that the kernel can be expected to take. It can fail all the same.
+    pub(crate) fn release_and_say(
+        mut self,
+        on_its_way: impl FnOnce(),
+    ) -> Result<Leader, CannotStart> {
         let Some(child) = self.child.take() else {
             unreachable!("a released child is not waiting");
         };
         // A child that is gone already is found out below: nothing comes but the end.
         let _ = sys::send(self.channel.as_fd(), b"g");
+        let mut outlook = [TO_BE_SEEN];
+        if self.channel.read_exact(&mut outlook).is_ok() && outlook == [EXPECTED] {
+            on_its_way();
+        }
         let mut said = Vec::new();
         // The descriptor closes on exec; an error (reset by a child that was killed) ends it as well.
         let _ = self.channel.read_to_end(&mut said);
@@ -203,7 +225,7 @@ impl Drop for Waiting {
 }
 
 /// How many bytes the arguments and the environment take, with a terminator each.
-fn size_of(argv: &[OsString], env: &[(OsString, OsString)]) -> usize {
+fn size_of_strings(argv: &[OsString], env: &[(OsString, OsString)]) -> usize {
     let arguments: usize = argv.iter().map(|argument| argument.len() + 1).sum();
     let variables: usize = env
         .iter()
@@ -220,6 +242,8 @@ struct Plan {
     files: Vec<CString>,
     /// Whether those were found by searching, so that one that is missing is no matter.
     searched: bool,
+    /// Size of arguments and environment.
+    bytes: usize,
 }
 
 impl Plan {
@@ -255,7 +279,22 @@ impl Plan {
                 .map(|file| text(file))
                 .collect::<Result<_, _>>()?,
             searched,
+            bytes: size_of_strings(command.argv, command.env),
         })
+    }
+
+    /// Whether `file` can be passed over without trying it: a failing `execve` costs twenty times what this
+    /// question does, and most of PATH is wrong.
+    fn passes_over(&self, file: &CStr) -> bool {
+        self.searched && access(file, Access::EXISTS) == Err(rustix::io::Errno::NOENT)
+    }
+
+    /// Whether the file that will be tried first can be expected to run. Asked in the directory of the
+    /// command.
+    fn is_expected_to_run(&self) -> bool {
+        let pointers = (self.argv.len() + self.env.len()) * size_of::<usize>();
+        let first = self.files.iter().find(|file| !self.passes_over(file));
+        self.bytes + pointers <= SURELY_FIT && first.is_some_and(|file| is_program(file))
     }
 }
 
@@ -300,13 +339,21 @@ fn become_command(
     let Ok(mut channel) = above_stdio(channel.into()).map(UnixStream::from) else {
         sys::exit_now(126)
     };
-    let ready = place([stdin, stdout, stderr], tree, &channel).and(plan);
+    let ready = place([stdin, stdout, stderr], tree, &channel)
+        .and(plan)
+        .and_then(|plan| enter(cwd, mask).map(|()| plan));
+    let outlook = match &ready {
+        Ok(plan) if plan.is_expected_to_run() => EXPECTED,
+        _ => TO_BE_SEEN,
+    };
+    // A worker that is gone is found out just below.
+    let _ = sys::send(channel.as_fd(), &[outlook]);
     // End of file: the worker is gone, or wants no command after all.
     if !matches!(channel.read(&mut [0]), Ok(1)) {
         sys::exit_now(125);
     }
     let failure = match ready {
-        Ok(plan) => enter(cwd, mask).err().unwrap_or_else(|| execute(&plan)),
+        Ok(plan) => execute(&plan),
         Err(failure) => failure,
     };
     // Nobody left to tell is nobody to be told.
@@ -380,8 +427,7 @@ fn enter(cwd: &Path, mask: Option<u32>) -> Result<(), Failure> {
 fn execute(plan: &Plan) -> Failure {
     let mut refused = None;
     for file in &plan.files {
-        // A failing `execve` costs twenty times what this question does, and most of PATH is wrong.
-        if plan.searched && access(file, Access::EXISTS) == Err(rustix::io::Errno::NOENT) {
+        if plan.passes_over(file) {
             continue;
         }
         let failure = Failure::of_file(file, attempt(file, plan));

@@ -103,9 +103,14 @@ impl Ready {
         self.waiting.pid().as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Let the command run.
-    pub(super) fn release(self, timeout: Option<Duration>) -> Result<Tree, Refused> {
-        let leader = self.waiting.release().map_err(|error| refused(&error))?;
+    /// Let the command run, and say so as soon as that can be said.
+    pub(super) fn release(
+        self,
+        timeout: Option<Duration>,
+        on_its_way: impl FnOnce(),
+    ) -> Result<Tree, Refused> {
+        let released = self.waiting.release_and_say(on_its_way);
+        let leader = released.map_err(|error| refused(&error))?;
         let started = clock::since_boot();
         Ok(Tree {
             leader: Some(leader),

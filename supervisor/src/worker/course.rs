@@ -169,7 +169,7 @@ impl<'a> Course<'a> {
             return Ok(Next::Leave);
         }
         if self.is_asked_away()? {
-            report.close(&self.over());
+            report.close(&self.over(report));
             self.tell_hook_of_end()?;
             return Ok(Next::Leave);
         }
@@ -181,7 +181,7 @@ impl<'a> Course<'a> {
             return self.cannot_start(report, &refused);
         };
         let prepared = prepared.unwrap_or_else(|| self.prepare(&command));
-        let mut tree = match prepared.and_then(|ready| self.start(ready)) {
+        let mut tree = match prepared.and_then(|ready| self.start(ready, report)) {
             Ok(Some(tree)) => tree,
             Ok(None) if self.has_run() && !self.book.is_clean() => {
                 // A full disk must not end a job that was promised more attempts.
@@ -193,7 +193,7 @@ impl<'a> Course<'a> {
             }
             Err(refused) => return self.cannot_start(report, &refused),
         };
-        report.say("started");
+        report.started();
         // From here on there may be nothing to do for days; what is not needed is given back.
         sys::trim_heap();
         self.oversee(&mut tree, Until::CommandEnds)?;
@@ -257,7 +257,7 @@ impl<'a> Course<'a> {
     }
 
     /// Start the command. `None` when it cannot be recorded that it runs: then it does not run.
-    fn start(&mut self, ready: Ready) -> Result<Option<Tree>, Refused> {
+    fn start(&mut self, ready: Ready, report: &mut Report) -> Result<Option<Tree>, Refused> {
         let pid = ready.pid();
         let slot = self.terms.slot;
         let written = self.write(
@@ -279,12 +279,12 @@ impl<'a> Course<'a> {
             return Ok(None);
         }
         let timeout = self.descriptor.timeout_ms.map(Duration::from_millis);
-        ready.release(timeout).map(Some)
+        ready.release(timeout, || report.started()).map(Some)
     }
 
     fn cannot_start(&mut self, report: &mut Report, refused: &Refused) -> std::io::Result<Next> {
         if refused.failure == Failure::Start && self.may_retry() {
-            report.say("started");
+            report.started();
             return Ok(self.again(&refused.message, Duration::ZERO));
         }
         if self.book.status().state != State::Running {
@@ -308,7 +308,7 @@ impl<'a> Course<'a> {
             status.message = Some(message);
         })?;
         self.answer();
-        report.close(&self.over());
+        report.close(&self.over(report));
         self.tell_hook(None)?;
         Ok(Next::Leave)
     }
@@ -404,9 +404,12 @@ impl<'a> Course<'a> {
         format!("ended {}", exit_code(status.state, status))
     }
 
-    /// The word that the command will not run.
-    fn over(&self) -> String {
+    /// The last word where no command runs (any more).
+    fn over(&self, report: &Report) -> String {
         let status = self.book.status();
+        if report.has_said_started() && status.state.is_terminal() {
+            return self.ended();
+        }
         format!("over {}", exit_code(status.state, status))
     }
 

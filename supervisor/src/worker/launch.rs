@@ -19,7 +19,7 @@ use crate::sys::{self, Forked};
 /// What a worker has said about its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// The command runs.
+    /// The command runs, or is on its way: it was let go, and can be expected to run. Should it fail to, the record says so.
     Running,
     /// The command could not be started, or was not to be any more; the record says why.
     Over,
@@ -31,7 +31,7 @@ pub(crate) struct Launched {
 }
 
 impl Launched {
-    /// Wait until the command runs or cannot.
+    /// Wait until the command runs, or is on its way, or cannot.
     pub(crate) fn started(&mut self) -> Result<Start> {
         let word = self.word()?;
         match word.split_whitespace().next().unwrap_or_default() {
@@ -68,35 +68,53 @@ impl Launched {
 }
 
 /// The worker's side of what its maker is told. Nobody need be listening.
-pub(super) struct Report(Option<UnixStream>);
+pub(super) struct Report {
+    maker: Option<UnixStream>,
+    said_started: bool,
+}
 
 impl Report {
     pub(super) fn to(maker: UnixStream) -> Report {
-        Report(Some(maker))
+        Report {
+            maker: Some(maker),
+            said_started: false,
+        }
     }
 
     fn fd(&self) -> RawFd {
-        self.0.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+        self.maker.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
     /// Wait until the job is published, for a worker that was made before that.
     pub(super) fn hears_of_publication(&self) -> bool {
-        self.0.as_ref().is_some_and(early::hears_of_publication)
+        self.maker.as_ref().is_some_and(early::hears_of_publication)
     }
 
-    pub(super) fn say(&mut self, word: &str) {
-        let said = self.0.as_ref().is_some_and(|stream| {
+    /// Say that the command runs or is on its way. A maker is told that once, and not of every attempt.
+    pub(super) fn started(&mut self) {
+        if !self.said_started {
+            self.said_started = true;
+            self.say("started");
+        }
+    }
+
+    pub(super) fn has_said_started(&self) -> bool {
+        self.said_started
+    }
+
+    fn say(&mut self, word: &str) {
+        let said = self.maker.as_ref().is_some_and(|stream| {
             sys::send(stream.as_fd(), format!("{word}\n").as_bytes()).is_ok()
         });
         if !said {
-            self.0 = None;
+            self.maker = None;
         }
     }
 
     /// The last word.
     pub(super) fn close(&mut self, word: &str) {
         self.say(word);
-        self.0 = None;
+        self.maker = None;
     }
 }
 

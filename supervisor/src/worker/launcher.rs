@@ -182,8 +182,9 @@ impl Store {
     /// Make a job and start it. Where the spec has a name that an unfinished job of the same project bears, that job is
     /// returned with `false` and nothing is made (R12).
     ///
-    /// When this returns, the job survives a loss of power and its command runs, or has failed to start: then the job
-    /// is failed, and its message says why.
+    /// When this returns, the job survives a loss of power and its command runs, is on its way, or has failed to start: then the
+    /// job is failed, and its message says why. A command is on its way when it runs according to its record, was let go, and is a
+    /// program that was found and can be expected to run; should its `exec` fail all the same, the job fails as if it had at once.
     pub fn start(&self, spec: JobSpec, launcher: &Launcher) -> Result<(Job, bool)> {
         match self.begin(spec)? {
             Begun::New(held) => {
@@ -199,14 +200,15 @@ impl Store {
 }
 
 impl Job {
-    /// Start a worker on a job that nobody works on: one that is queued, paused or interrupted.
+    /// Start a worker on a job that nobody works on: one that is queued, paused or interrupted. Returns when [`Store::start`]
+    /// does.
     pub fn start(&self, launcher: &Launcher) -> Result<()> {
         launcher.run(&self.dir())
     }
 }
 
 /// Be the program that a [`Launcher`] runs: take the job in `dir` and leave a worker on it. Returns when the command
-/// runs or has failed to start. The calling process must have one thread.
+/// runs, is on its way (see [`Store::start`]), or has failed to start. The calling process must have one thread.
 pub fn serve(dir: &Path) -> Result<()> {
     let dir = std::path::absolute(dir)
         .map_err(|error| Error::Disk(DiskError::new("find", dir, error)))?;

@@ -1,8 +1,10 @@
-use std::fs::{File, Permissions, create_dir, set_permissions, write};
+use std::fs::{File, Permissions, copy, create_dir, remove_file, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use state_machine::record::Exit;
 
+use super::super::program::MACHINE;
 use super::super::testing::{Bench, alone, fork_off, until, words};
 use super::super::{become_subreaper, kill_round};
 use super::*;
@@ -63,6 +65,73 @@ fn stopped_is_not_an_exit() {
         assert_eq!(leader.peek().unwrap(), None);
         sys::kill(leader.pid(), nix::libc::SIGCONT).unwrap();
         assert_eq!(ended(leader), Exit::Code(3));
+    });
+}
+
+/// Waits until the child has said what it expects.
+fn until_expected(waiting: &Waiting) {
+    let mut fds = [PollFd::new(&waiting.channel, PollFlags::IN)];
+    poll(&mut fds, None).unwrap();
+}
+
+#[test]
+fn a_program_that_vanishes_is_expected_and_found_missing() {
+    alone(|| {
+        let bench = Bench::new();
+        let program = bench.dir.path().join("program");
+        copy("/bin/sh", &program).unwrap();
+        let argv = [
+            program.clone().into_os_string(),
+            "-c".into(),
+            "exit 7".into(),
+        ];
+        for vanishes in [false, true] {
+            let waiting = fork_command(bench.command(&argv, bench.lock_tree())).unwrap();
+            until_expected(&waiting);
+            if vanishes {
+                remove_file(&program).unwrap();
+            }
+            let mut expected = false;
+            let released = waiting.release_and_say(|| expected = true);
+            assert_eq!(expected, MACHINE.is_some());
+            match released {
+                Ok(leader) => assert_eq!((vanishes, ended(leader)), (false, Exit::Code(7))),
+                Err(CannotStart::Missing { .. }) => assert!(vanishes),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn what_may_be_refused_is_not_expected() {
+    alone(|| {
+        let mut bench = Bench::new();
+        let program = |name: &str| bench.dir.path().join(name).into_os_string();
+        write(program("script"), "#!/bin/sh\n").unwrap();
+        set_permissions(program("script"), Permissions::from_mode(0o700)).unwrap();
+        let script = [program("script")];
+        let missing = words(&["./missing"]);
+        let long = words(&["true", &"x".repeat(100 << 10)]);
+        let expects = |bench: &Bench, argv: &[OsString]| {
+            let mut expected = false;
+            let waiting = fork_command(bench.command(argv, bench.lock_tree())).unwrap();
+            let released = waiting.release_and_say(|| expected = true);
+            if let Ok(leader) = released {
+                assert_eq!(ended(leader), Exit::Code(0));
+            }
+            expected
+        };
+        for argv in [&script[..], &missing, &long] {
+            assert!(!expects(&bench, argv), "{:?}", argv[0]);
+        }
+        let known = expects(&bench, &words(&["true"]));
+        assert_eq!(known, MACHINE.is_some());
+        // The first that is found decides, and it is a script here.
+        copy(program("script"), bench.dir.path().join("true")).unwrap();
+        let path = format!("{}:/bin:/usr/bin", bench.dir.path().display());
+        bench.env = vec![("PATH".into(), path.into())];
+        assert!(!expects(&bench, &words(&["true"])));
     });
 }
 
