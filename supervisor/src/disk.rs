@@ -24,6 +24,7 @@ use state_machine::id::{JobId, Key, PoolName};
 use state_machine::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
 
 use crate::error::DiskError;
+use crate::sys;
 
 pub use tape::record_in;
 pub use taped::FsDisk;
@@ -147,8 +148,25 @@ fn open_at(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = retry(|| fs::openat(CWD, path, flags, private))?;
     if flags.contains(OFlags::CREATE) {
-        // A host program's mask may have taken away what the owner needs.
-        fs::fchmod(&fd, private)?;
+        keep_private(&fd, &fs::fstat(&fd)?)?;
+    }
+    Ok(fd)
+}
+
+/// A host program's mask may have taken away what the owner needs, and a file that is there may have been given a mode. Asked
+/// first, as a change that changes nothing is still one to the disk.
+fn keep_private(fd: &OwnedFd, stat: &fs::Stat) -> Result<(), Errno> {
+    if stat.st_mode & 0o7777 == PRIVATE {
+        return Ok(());
+    }
+    fs::fchmod(fd, FileMode::from_raw_mode(PRIVATE))
+}
+
+/// The file with nothing in it. One that is empty already is not truncated: a file that was is written out in haste when it is
+/// closed, lest a careless program lose both its contents, and nothing here relies on that.
+fn emptied(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    if fs::fstat(&fd)?.st_size > 0 {
+        fs::ftruncate(&fd, 0)?;
     }
     Ok(fd)
 }
@@ -334,8 +352,7 @@ impl Disk for Files {
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {
         let path = self.path(place);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-        let fd = match open_at(&path, flags) {
+        let fd = match open_at(&path, OFlags::WRONLY | OFlags::CREATE).and_then(emptied) {
             Ok(fd) => fd,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Change::Absent),
             Err(error) => return Err(DiskError::new("write", &path, error)),
@@ -372,12 +389,12 @@ impl Disk for Files {
         if bytes.len() as u64 > room || room > RECORD_LIMIT {
             return Ok(Fill::NoRoom);
         }
-        if stat.st_mode & 0o7777 != PRIVATE {
-            fs::fchmod(&fd, FileMode::from_raw_mode(PRIVATE)).map_err(failed)?;
-        }
-        File::from(fd)
-            .write_all(&record::padded(bytes, room as usize))
+        keep_private(&fd, &stat).map_err(failed)?;
+        let mut file = File::from(fd);
+        file.write_all(&record::padded(bytes, room as usize))
             .map_err(|error| DiskError::new("fill", &path, error))?;
+        // It is synced next, and until then its maker has other things to do.
+        sys::begin_writing_out(file.as_fd());
         Ok(Fill::Done)
     }
 

@@ -76,9 +76,14 @@ pub(crate) fn encode<T: serde::Serialize>(record: &T) -> Vec<u8> {
 
 /// Read a record from the bytes of its file.
 pub(crate) fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Damaged> {
+    let text = bytes.trim_ascii_start();
     // Serde takes an array for an object whose fields it lists; no record is one.
-    if bytes.trim_ascii_start().first() == Some(&b'[') {
+    if text.first() == Some(&b'[') {
         return Err(Damaged("it is an array, not an object".into()));
+    }
+    // Every start looks at one, a spare, and need not wait for a parser to find out in which line its error is.
+    if !bytes.is_empty() && text.is_empty() {
+        return Err(Damaged("the file holds only blanks".into()));
     }
     serde_json::from_slice(without_room(bytes)).map_err(|error| Damaged::from_json(bytes, &error))
 }
