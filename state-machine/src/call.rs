@@ -51,6 +51,9 @@ pub enum Call {
     Retire {
         lock: u32,
     },
+    IsAsked {
+        id: JobId,
+    },
     FailUnmet {
         id: JobId,
         why: String,
@@ -173,6 +176,7 @@ impl Call {
             Call::ClaimSupervision => "claim_supervision",
             Call::IsSupervised => "is_supervised",
             Call::Retire { .. } => "retire",
+            Call::IsAsked { .. } => "is_asked",
             Call::FailUnmet { .. } => "fail_unmet",
             Call::LayIn { .. } => "lay_in",
             Call::Start { .. } => "start",

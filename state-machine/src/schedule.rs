@@ -80,7 +80,8 @@ impl Pool {
         self.paused = paused;
     }
 
-    /// A job waits. One that is inside stays there.
+    /// A job waits. One that is inside stays there: its worker may not have taken it yet. Whoever knows that it has come to
+    /// nothing there removes it first.
     pub fn enqueue(&mut self, rank: Rank, slots: u32) {
         let id = rank.id.clone();
         if self.inside.contains_key(&id) {
@@ -92,14 +93,15 @@ impl Pool {
         self.queue.insert(rank, slots.max(1));
     }
 
-    /// A job is inside, whoever started it (R20): it was found running, or in this slot.
+    /// A job is inside, whoever started it (R20): it was found running, or in this slot. One whose number was not known
+    /// when it was found, as its worker had not recorded it, can be told of again.
     pub fn occupy(&mut self, id: &JobId, slots: u32, number: Option<u32>) {
         self.leave_queue(id);
-        let seat = Seat {
+        let seat = self.inside.entry(id.clone()).or_insert(Seat {
             slots: slots.max(1),
             number,
-        };
-        self.inside.entry(id.clone()).or_insert(seat);
+        });
+        seat.number = seat.number.or(number);
     }
 
     /// A job is neither waiting nor inside any more.

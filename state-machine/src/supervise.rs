@@ -73,11 +73,16 @@ pub enum Readiness {
 }
 
 /// When the job may start, given what those come to that it comes after. One that ran before is not held back again.
+///
+/// `watched_ms` is how long the one who asks has seen it wait so far, by a clock that nobody can set: where the other one
+/// was set back, the job waits no longer than it was asked to, and one more time as long for each supervisor that died
+/// meanwhile.
 pub fn readiness(
     descriptor: &Descriptor,
     attempt: u32,
     dependency: Dependency,
     now_ms: u64,
+    watched_ms: u64,
 ) -> Readiness {
     if attempt > 0 {
         return Readiness::Now;
@@ -85,21 +90,23 @@ pub fn readiness(
     match dependency {
         Dependency::Never(why) => Readiness::Never(why),
         Dependency::Waits => Readiness::Later,
-        Dependency::Met => match remaining_ms(descriptor, now_ms) {
+        Dependency::Met => match remaining_ms(descriptor, now_ms, watched_ms) {
             0 => Readiness::Now,
             ms => Readiness::In(ms),
         },
     }
 }
 
-/// How long the job is still to wait for its time, in ms. A clock that was set back does not make it wait longer than it
-/// was asked to.
-fn remaining_ms(descriptor: &Descriptor, now_ms: u64) -> u64 {
+/// How long the job is still to wait for its time, in ms.
+fn remaining_ms(descriptor: &Descriptor, now_ms: u64, watched_ms: u64) -> u64 {
     let Some(due) = descriptor.not_before_ms else {
         return 0;
     };
     let remaining = due.saturating_sub(now_ms);
-    remaining.min(descriptor.delay_ms.unwrap_or(u64::MAX))
+    match descriptor.delay_ms {
+        Some(delay) => remaining.min(delay.saturating_sub(watched_ms)),
+        None => remaining,
+    }
 }
 
 /// How long after it was found interrupted for the `nth` time in a row (from 0) a job is run again, in ms: at once, and

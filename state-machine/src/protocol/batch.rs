@@ -17,7 +17,7 @@ struct Staged<H> {
 
 /// Make a job from each descriptor and say their locks, in the same order; `None` where no room was found in `staging/`, or
 /// no id, and then none of them is there. The ids are chosen here, and where one of them comes after another of the batch,
-/// that is told by the id that the other has in the descriptors: so it must stand before it.
+/// that is told by the id that the other has in the descriptors: so it must stand before it, and no two may have the same.
 ///
 /// When this returns, all of them survive a loss of power (R19).
 pub fn create_batch<D: Disk>(
@@ -56,7 +56,7 @@ fn describe<D: Disk>(disk: &mut D, dir: &Dir, descriptor: &Descriptor) -> Result
     Ok(())
 }
 
-/// Let the `nth` job be seen. `false` when no id is free.
+/// Let the `nth` job be seen. `false` when no id is free, or its directory is not there any more.
 fn publish<D: Disk>(
     disk: &mut D,
     staged: &[Staged<D::Handle>],
@@ -66,35 +66,57 @@ fn publish<D: Disk>(
     let from = Place::Dir(staged[nth].dir.clone());
     for another in 1..=JobId::COLLISIONS {
         let to = Place::Dir(Dir::Job(descriptors[nth].id.clone()));
-        if disk.rename_new(&from, &to)? == Change::Done {
-            return Ok(true);
+        match disk.rename_new(&from, &to)? {
+            Change::Done => return Ok(true),
+            Change::Exists => {}
+            _ => return Ok(false),
         }
-        rename(descriptors, nth, another);
-        for later in nth..descriptors.len() {
-            describe(disk, &staged[later].dir, &descriptors[later])?;
+        for changed in rename(descriptors, nth, another) {
+            let dir = &staged[changed].dir;
+            describe(disk, dir, &descriptors[changed])?;
+            disk.sync(&dir.at(Name::Descriptor))?;
         }
-        disk.sync_all()?;
     }
     Ok(false)
 }
 
-/// Give the `nth` job another id, also where others come after it.
-fn rename(descriptors: &mut [Descriptor], nth: usize, another: u32) {
+/// Give the `nth` job another id, also where later ones come after it. Says whose descriptors that has changed.
+fn rename(descriptors: &mut [Descriptor], nth: usize, another: u32) -> Vec<usize> {
     let taken = descriptors[nth].id.clone();
-    let base = format!("{}-{another}", slug(&descriptors[nth].display_name));
-    let free = JobId::new(
-        descriptors[nth].created_at_ms,
-        &base,
-        descriptors[nth].order + 1,
-    );
-    for descriptor in descriptors.iter_mut() {
+    let free = another_id(descriptors, nth, another);
+    descriptors[nth].id = free.clone();
+    let mut changed = vec![nth];
+    for (later, descriptor) in descriptors.iter_mut().enumerate().skip(nth + 1) {
         for after in &mut descriptor.after {
             if after.job == taken {
                 after.job = free.clone();
+                changed.push(later);
             }
         }
     }
-    descriptors[nth].id = free;
+    changed.dedup();
+    changed
+}
+
+/// An id that no other of the batch has, and that none of them comes after: it would be taken for that one.
+fn another_id(descriptors: &[Descriptor], nth: usize, another: u32) -> JobId {
+    let ours = &descriptors[nth];
+    let slug = slug(&ours.display_name);
+    let is_meant = |id: &JobId| {
+        let means = |one: &Descriptor| one.id == *id || one.after.iter().any(|on| on.job == *id);
+        descriptors.iter().any(means)
+    };
+    let ids = (another..).map(|another| {
+        JobId::new(
+            ours.created_at_ms,
+            &format!("{slug}-{another}"),
+            ours.order + 1,
+        )
+    });
+    // A batch has fewer ids in it than there are numbers.
+    ids.clone()
+        .find(|id| !is_meant(id))
+        .unwrap_or_else(|| ours.id.clone())
 }
 
 /// None of them is to be there. Those that can be seen already are ours, and nobody has run one: they leave as a job that is

@@ -41,7 +41,12 @@ pub fn change_pool<D: Disk>(
         paused: wish.paused,
     });
     let dir = Dir::Pool(pool.clone());
-    disk.mkdir(&dir)?;
+    if disk.mkdir(&dir)? == Change::Absent {
+        // A store that is older than pools.
+        disk.mkdir(&Dir::Pools)?;
+        disk.sync(&Place::Dir(Dir::Root))?;
+        disk.mkdir(&dir)?;
+    }
     let Some(lock) = lock_placement(disk, &dir)? else {
         return Ok(Changed::Busy);
     };
@@ -60,25 +65,51 @@ fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: Wish) -> Result<C
     record.paused = wish.paused.unwrap_or(record.paused);
     let dir = Dir::Pool(pool.clone());
     let new = dir.at(Name::NewPool);
-    disk.write(&new, &Content::Pool(record))?;
+    let written = disk.write(&new, &Content::Pool(record))? == Change::Done;
     disk.sync(&new)?;
-    disk.rename(&new, &dir.at(Name::Pool))?;
+    if !written || disk.rename(&new, &dir.at(Name::Pool))? != Change::Done {
+        let why = "something else stands in its place, or its directory was taken away";
+        return Ok(Changed::Damaged(Damaged(why.into())));
+    }
     for named in [dir, Dir::Pools] {
         disk.sync(&Place::Dir(named))?;
     }
     Ok(Changed::Is(record))
 }
 
+/// What forgetting a pool came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolForgotten {
+    /// It is as the configuration says from here on, or there is none.
+    Yes,
+    /// Nobody had made anything of it.
+    No,
+    /// What it holds cannot be read, and was left as it is (R21).
+    Damaged(Damaged),
+    /// Others were in the way all the time.
+    Busy,
+}
+
 /// Forget what somebody made of a pool; one that the configuration has is as it says then. Its lock stays, so that there is
 /// only ever one (F18).
-pub fn forget_pool<D: Disk>(disk: &mut D, pool: &PoolName) -> Result<bool, D::Fault> {
+pub fn forget_pool<D: Disk>(disk: &mut D, pool: &PoolName) -> Result<PoolForgotten, D::Fault> {
     disk.begins(|_| Call::ForgetPool { pool: pool.clone() });
+    if disk.read_pool(pool)? == Read::Absent {
+        return Ok(PoolForgotten::No);
+    }
     let dir = Dir::Pool(pool.clone());
     let Some(lock) = lock_placement(disk, &dir)? else {
-        return Ok(false);
+        return Ok(PoolForgotten::Busy);
     };
-    let forgotten = disk.unlink(&dir.at(Name::Pool))? == Change::Done;
-    disk.sync(&Place::Dir(dir))?;
+    let forgotten = match disk.read_pool(pool)? {
+        Read::Absent => PoolForgotten::No,
+        Read::Damaged(why) => PoolForgotten::Damaged(why),
+        Read::Value(_) => {
+            disk.unlink(&dir.at(Name::Pool))?;
+            disk.sync(&Place::Dir(dir))?;
+            PoolForgotten::Yes
+        }
+    };
     disk.release(lock)?;
     Ok(forgotten)
 }

@@ -1,6 +1,7 @@
 //! Being the one supervisor of a store, and ceasing to be it without leaving a job to nobody (R18).
 
 use crate::call::Call;
+use crate::control::Control;
 use crate::disk::{Create, Dir, Disk, Mode, Name, Open, Place};
 use crate::id::JobId;
 use crate::job::State;
@@ -104,8 +105,22 @@ fn has_work<D: Disk>(disk: &mut D) -> Result<bool, D::Fault> {
         let Look::Job(view) = look(disk, &id)? else {
             continue;
         };
-        let asked = disk.exists(&Place::of_job(&id, Name::Control))?;
+        let asked = is_asked(disk, &id)?;
         if keeps_busy(need(&view, asked), &view.descriptor) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether something was asked of the job that nobody has answered: a request that waits, or one that a holder took and
+/// died over (R6). A control file without content asks for nothing yet: a job that waits beside one is started, and its
+/// worker throws it away if it stays so.
+pub fn is_asked<D: Disk>(disk: &mut D, id: &JobId) -> Result<bool, D::Fault> {
+    disk.begins(|_| Call::IsAsked { id: id.clone() });
+    for name in [Name::Control, Name::Taken] {
+        let found = disk.read_control(&Place::of_job(id, name))?;
+        if found.is_some_and(|found| found != Control::Empty) {
             return Ok(true);
         }
     }
@@ -119,7 +134,8 @@ pub enum Unmet {
     Recorded,
     /// Somebody holds it, it has ended or runs, it is gone, or it cannot be read: whoever looks again sees which.
     Not,
-    /// It is ours, and processes of its tree come first (R11): whoever settles it sees to them.
+    /// It has run after all, something is asked of it, and processes of its tree come first (R11). It was let go, and its
+    /// request stays taken: whoever called this settles it now.
     LeftoversFirst,
 }
 

@@ -147,6 +147,18 @@ impl Image {
         self.inodes.insert(inode, bytes.to_vec());
     }
 
+    /// Put a directory there, as a hand would.
+    #[allow(dead_code, reason = "not every test of this support needs it")]
+    pub(crate) fn put_dir(&mut self, place: &Place) {
+        self.tree.insert(path(place), Node::Dir);
+    }
+
+    /// Take an empty directory away, as a hand would.
+    #[allow(dead_code, reason = "not every test of this support needs it")]
+    pub(crate) fn remove(&mut self, dir: &Dir) {
+        self.tree.remove(&dir_path(dir));
+    }
+
     fn replace(&mut self, place: &Place, bytes: &[u8]) -> Change {
         let at = path(place);
         match self.tree.get(&at) {
@@ -485,6 +497,9 @@ impl Disk for Fake {
             let at = dir_path(dir);
             if disk.image.tree.contains_key(&at) {
                 return Change::Exists;
+            }
+            if disk.image.tree.get(parent(&at)) != Some(&Node::Dir) {
+                return Change::Absent;
             }
             disk.image.tree.insert(at, Node::Dir);
             Change::Done

@@ -13,7 +13,9 @@ use state_machine::protocol::request::{answered, discard, request, take};
 use state_machine::protocol::settle::{Searched, let_go, settle};
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{start, start_numbered};
-use state_machine::protocol::supervise::{claim_supervision, fail_unmet, is_supervised, retire};
+use state_machine::protocol::supervise::{
+    claim_supervision, fail_unmet, is_asked, is_supervised, retire,
+};
 
 use super::player::Player;
 
@@ -56,6 +58,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
         Call::ClaimSupervision => drop(claim_supervision(disk)),
         Call::IsSupervised => drop(is_supervised(disk)),
         Call::Retire { lock } => drop(retire(disk, lock)),
+        Call::IsAsked { id } => drop(is_asked(disk, &id)),
         Call::FailUnmet {
             id,
             why,
