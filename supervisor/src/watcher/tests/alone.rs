@@ -97,7 +97,14 @@ fn three_watches_are_left() {
     // The directory of the jobs, the marker, and one more.
     let (mut bench, [a]) = Bench::with(["a"]);
     assert!(!bench.watcher.shared.book().is_blind());
-    let [b, c] = ["b", "c"].map(|job| bench.add(job));
+    let [b, c] = ["b", "c"].map(|job| bench.id(job));
+    for id in [&b, &c] {
+        fs::create_dir(bench.dir(id)).unwrap();
+    }
+    // Nothing else wakes the thread when it is to begin with looking.
+    bench.settle();
+    bench.watcher.watch(&b);
+    bench.watcher.watch(&c);
     assert!(bench.watcher.shared.book().is_blind());
     // Again and again, as nothing tells of these.
     bench.wait_for_everything();
