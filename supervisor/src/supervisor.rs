@@ -190,8 +190,11 @@ fn run(settings: Settings, started: &std::sync::mpsc::Sender<Result<Addr<Root>>>
     runner.block_on(async move {
         let (poster, mailbox) = outlive_mailbox::mailbox(NOTICES);
         let store = settings.store.clone();
-        let root = match Watcher::start(&store, poster) {
-            Ok(watcher) => Root::start(settings, watcher, mailbox),
+        let root = match Watcher::start(&store.jobs_dir(), poster) {
+            Ok(watcher) => {
+                watcher.watch_pools(&store.pools_dir());
+                Root::start(settings, watcher, mailbox)
+            }
             Err(error) => {
                 let _ = started.send(Err(cannot_start(&error)));
                 System::current().stop();

@@ -79,6 +79,8 @@ pub(super) struct JobActor {
     resumed: u32,
     /// How often in a row something failed.
     faults: u32,
+    /// Since when it is watched, in time since boot.
+    since: Duration,
     timer: Option<SpawnHandle>,
 }
 
@@ -96,6 +98,7 @@ impl JobActor {
             inside: false,
             resumed: 0,
             faults: 0,
+            since: clock::since_boot(),
             timer: None,
         }
     }
@@ -276,11 +279,13 @@ impl JobActor {
         if self.inside {
             self.leave_pool();
         }
+        let watched = clock::since_boot().saturating_sub(self.since);
         match readiness(
             &view.descriptor,
             view.status.attempt,
             dependency,
             clock::now_ms(),
+            u64::try_from(watched.as_millis()).unwrap_or(u64::MAX),
         ) {
             Readiness::Now => self.enqueue(view, ctx),
             Readiness::In(ms) => self.look_in(Duration::from_millis(ms), ctx),

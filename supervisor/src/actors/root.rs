@@ -24,7 +24,7 @@ use super::{backoff, off};
 use crate::disk::LockFile;
 use crate::error::Result;
 use crate::store::{Store, processors};
-use crate::watcher::{Subject, Watcher};
+use crate::watcher::{self, Watcher};
 use crate::worker::Launcher;
 
 /// How many lines a subscriber may be behind before he is told to look at everything.
@@ -145,7 +145,7 @@ pub(crate) enum Told {
 /// What has changed on disk.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Changed(Notices<Subject>);
+struct Changed(Notices<watcher::Changed>);
 
 /// One of the jobs that there are.
 struct Known {
@@ -201,7 +201,7 @@ impl Root {
     pub(crate) fn start(
         settings: Settings,
         watcher: Watcher,
-        mailbox: Mailbox<Subject>,
+        mailbox: Mailbox<watcher::Changed>,
     ) -> Addr<Root> {
         let source = Source {
             store: settings.store.clone(),
@@ -499,7 +499,7 @@ fn scan(store: &Store) -> Result<Scanned> {
     Ok(Scanned { unfinished, pools })
 }
 
-async fn pass_notices_on(mut mailbox: Mailbox<Subject>, root: Addr<Root>) {
+async fn pass_notices_on(mut mailbox: Mailbox<watcher::Changed>, root: Addr<Root>) {
     loop {
         match mailbox.next().await {
             Drained::Notices(notices) => {
@@ -548,11 +548,18 @@ impl Handler<Changed> for Root {
         match notices {
             Notices::Everything => self.scan(ctx),
             Notices::Of(subjects) => {
+                let (mut jobs, mut pools) = (false, false);
                 for subject in subjects {
                     match subject {
-                        Subject::Job(id) => self.look_at(id, ctx),
-                        Subject::Pools => self.read_pools(ctx),
+                        watcher::Changed::Job(id) => self.look_at(id, ctx),
+                        watcher::Changed::Pools | watcher::Changed::Pool(_) => pools = true,
+                        watcher::Changed::Jobs => jobs = true,
                     }
+                }
+                if jobs {
+                    self.scan(ctx);
+                } else if pools {
+                    self.read_pools(ctx);
                 }
             }
         }

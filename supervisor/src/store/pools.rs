@@ -1,11 +1,12 @@
 //! The pools of a store: those that are configured, and what somebody made of them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use state_machine::config::PoolSetup;
 use state_machine::disk::{Dir, Disk, Name, Read};
 use state_machine::id::PoolName;
-use state_machine::protocol::pool::{Changed, Wish, change_pool, forget_pool};
+use state_machine::protocol::pool::{Changed, PoolForgotten, Wish, change_pool, forget_pool};
 use state_machine::record;
 
 use super::Store;
@@ -76,8 +77,22 @@ impl Store {
         }
     }
 
-    /// Forget what somebody made of a pool.
+    /// Forget what somebody made of a pool. `false` where nobody had made anything of it.
     pub(crate) fn forget_pool(&self, name: &PoolName) -> Result<bool> {
-        Ok(forget_pool(&mut self.disk(), name)?)
+        let mut disk = self.disk();
+        match forget_pool(&mut disk, name)? {
+            PoolForgotten::Yes => Ok(true),
+            PoolForgotten::No => Ok(false),
+            PoolForgotten::Damaged(why) => Err(Error::Damaged {
+                path: disk.path(&Dir::Pool(name.clone()).at(Name::Pool)),
+                why: why.0,
+            }),
+            PoolForgotten::Busy => Err(Error::Busy(format!("the pool {name}"))),
+        }
+    }
+
+    /// The directory that holds every pool.
+    pub(crate) fn pools_dir(&self) -> PathBuf {
+        self.disk.dir(&Dir::Pools)
     }
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rustix::fs::inotify::{Event, ReadFlags};
 use rustix::io::Errno;
 use state_machine::disk::Name;
+use state_machine::id::{JobId, PoolName};
 
 use super::Changed;
 use crate::inotify::{Buffer, Instance, Interest};
-use crate::output::is_output;
 
 /// What a bufferful of events comes to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(super) struct Heard {
 #[derive(Debug)]
 pub(super) struct Book {
     jobs: PathBuf,
+    /// Where the pools are, once they are watched.
+    pools: Option<PathBuf>,
     /// `None` as long as the user has no instance left.
     instance: Option<Arc<Instance>>,
     /// What each watch is on. The kernel counts on and gives no number twice (before 2^31 others), so what is still on its way
@@ -56,6 +58,7 @@ impl Book {
     pub(super) fn new(jobs: &Path) -> Book {
         let mut book = Book {
             jobs: jobs.to_owned(),
+            pools: None,
             instance: None,
             places: HashMap::new(),
             numbers: HashMap::new(),
@@ -84,6 +87,18 @@ impl Book {
         watched.retain(|place| *place != Changed::Jobs);
         watched.sort();
         watched
+    }
+
+    /// Watches the pools, those that are there and those that come.
+    pub(super) fn watch_pools(&mut self, pools: &Path) {
+        self.pools = Some(pools.to_owned());
+        // The watch stands before the look.
+        self.watch(&Changed::Pools);
+        for entry in std::fs::read_dir(pools).into_iter().flatten().flatten() {
+            if let Some(pool) = pool_of(entry.file_name().as_encoded_bytes()) {
+                self.watch(&Changed::Pool(pool));
+            }
+        }
     }
 
     /// Watches a place, or notes that it is not watched.
@@ -166,8 +181,20 @@ impl Book {
             self.watch_anew(&place);
         }
         let name = event.file_name().map(|name| name.to_bytes());
-        if !name.is_some_and(|name| tells_nothing(&place, name)) {
-            heard.changed.insert(place);
+        match (place, name) {
+            (Changed::Jobs, Some(name)) if let Some(id) = job_of(name) => {
+                heard.changed.insert(Changed::Job(id));
+            }
+            (Changed::Pools, Some(name)) => {
+                if let Some(pool) = pool_of(name) {
+                    self.watch(&Changed::Pool(pool));
+                }
+                heard.changed.insert(Changed::Pools);
+            }
+            (place, name) if !name.is_some_and(|name| tells_nothing(&place, name)) => {
+                heard.changed.insert(place);
+            }
+            _ => {}
         }
     }
 
@@ -233,23 +260,40 @@ impl Book {
         }
     }
 
+    fn pools(&self) -> PathBuf {
+        // Nothing of a pool is watched before that.
+        self.pools.clone().unwrap_or_default()
+    }
+
     fn path(&self, place: &Changed) -> PathBuf {
         match place {
             Changed::Jobs => self.jobs.clone(),
             Changed::Job(id) => self.jobs.join(id.as_str()),
+            Changed::Pools => self.pools(),
+            Changed::Pool(pool) => self.pools().join(pool.as_str()),
         }
     }
 }
 
-/// Whether what happens to an entry of this name is no reason to look: output, and the next record before it takes its place,
-/// which is told of itself.
+/// Whether what happens to an entry of this name is no reason to look: output and history, and the next record before it takes
+/// its place, which is told of itself.
 fn tells_nothing(place: &Changed, name: &[u8]) -> bool {
     match place {
-        Changed::Jobs => false,
-        Changed::Job(_) => {
-            Name::in_job(name) == Name::NewStatus || std::str::from_utf8(name).is_ok_and(is_output)
-        }
+        Changed::Jobs | Changed::Pools => false,
+        Changed::Job(_) => !matches!(
+            Name::in_job(name),
+            Name::Descriptor | Name::Status | Name::Lock | Name::Control
+        ),
+        Changed::Pool(_) => name != Name::Pool.to_bytes(),
     }
+}
+
+fn job_of(name: &[u8]) -> Option<JobId> {
+    JobId::parse(std::str::from_utf8(name).ok()?).ok()
+}
+
+fn pool_of(name: &[u8]) -> Option<PoolName> {
+    PoolName::parse(std::str::from_utf8(name).ok()?).ok()
 }
 
 /// There is no directory at that path: nothing, a file, or a link, which is not followed.

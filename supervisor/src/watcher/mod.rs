@@ -23,18 +23,22 @@ use std::thread::{self, JoinHandle};
 use outlive_mailbox::Poster;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use state_machine::id::JobId;
+use state_machine::id::{JobId, PoolName};
 
 use book::Book;
 
 /// What may have changed. "Everything may have" is the mailbox's own word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Changed {
-    /// A job has come or gone.
+    /// An entry of the directory of jobs that is no job has come or gone, or that directory itself.
     Jobs,
-    /// Something in the directory of this job, or the directory itself: a record was renamed into place, a request made, a
-    /// lock closed by a worker that has ended.
+    /// This job has come or gone, or something in its directory: a record was renamed into place, a request made, a lock
+    /// closed by a worker that has ended.
     Job(JobId),
+    /// A pool has come or gone.
+    Pools,
+    /// What somebody made of this pool.
+    Pool(PoolName),
 }
 
 /// The watcher of one store. Dropped, it ends its thread, and with it the poster.
@@ -81,7 +85,7 @@ impl Watcher {
     }
 
     /// Tells of changes of this job from now on. Look at it *after* this, so that nothing falls in between. A job that is
-    /// not there is not watched; when it comes, [`Changed::Jobs`] is posted. Does not wait for the thread.
+    /// not there is not watched; when it comes, it is posted all the same. Does not wait for the thread.
     pub(crate) fn watch(&self, id: &JobId) {
         let first_unseen = {
             let mut book = self.shared.book();
@@ -90,6 +94,16 @@ impl Watcher {
             book.is_blind() && !was_blind
         };
         if first_unseen {
+            self.shared.ring();
+        }
+    }
+
+    /// Tells of changes of the pools, whose directories are in `pools`.
+    pub(crate) fn watch_pools(&self, pools: &Path) {
+        let mut book = self.shared.book();
+        book.watch_pools(pools);
+        if book.is_blind() {
+            drop(book);
             self.shared.ring();
         }
     }

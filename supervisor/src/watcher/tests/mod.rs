@@ -78,14 +78,14 @@ fn jobs_that_come_and_go_are_told_of() {
         bench.dir(&JobId::parse("c").unwrap()),
     )
     .unwrap();
-    assert_eq!(bench.heard(), [Changed::Jobs]);
+    assert_eq!(bench.heard(), [Changed::Job(JobId::parse("c").unwrap())]);
 
     fs::remove_dir(bench.dir(&a)).unwrap();
-    assert_eq!(bench.heard(), [Changed::Jobs, Changed::Job(a)]);
+    assert_eq!(bench.heard(), [Changed::Job(a)]);
 
     let trashed = staging.path().join("b");
     fs::rename(bench.dir(&b), &trashed).unwrap();
-    assert_eq!(bench.heard(), [Changed::Jobs, Changed::Job(b)]);
+    assert_eq!(bench.heard(), [Changed::Job(b)]);
     // What is done with it in the trash is nobody's business.
     fs::write(trashed.join("status.json"), "{}").unwrap();
     fs::remove_dir_all(trashed).unwrap();
