@@ -235,6 +235,7 @@ fn room_at_the_end_of_a_record_is_passed_over_and_is_none_alone() {
         assert!(padded.ends_with(b"\n"));
         assert_eq!(Pointer::decode(&padded), Ok(pointer.clone()), "{length}");
     }
-    assert!(Descriptor::decode(&blank()).is_err());
+    let damaged = Descriptor::decode(&blank()).unwrap_err();
+    assert_eq!(damaged.to_string(), "the file holds only blanks");
     assert!(blank().trim_ascii().is_empty());
 }

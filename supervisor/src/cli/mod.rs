@@ -30,6 +30,7 @@ mod when;
 mod worker;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
@@ -111,7 +112,8 @@ pub fn main() -> ExitCode {
         None => declare(),
     };
     let matches = match command.try_get_matches_from(arguments) {
-        Ok(matches) => matches,
+        // A process that is about to end need not take apart what it was told first.
+        Ok(matches) => ManuallyDrop::new(matches),
         Err(error) => return exit::of_parsing(&error),
     };
     let Some((name, matches)) = matches.subcommand() else {

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
 use rustix::process::{chdir, fchdir, setsid, umask};
 
@@ -33,6 +34,12 @@ pub(crate) struct Launched {
 impl Launched {
     /// Wait until the command runs, or is on its way, or cannot.
     pub(crate) fn started(&mut self) -> Result<Start> {
+        // Not in the read: who sleeps there is woken by the worker's reading of what we have told it, too.
+        // A poll that fails costs nothing else: the read waits.
+        let _ = poll(
+            &mut [PollFd::new(self.report.get_ref(), PollFlags::IN)],
+            None,
+        );
         let word = self.word()?;
         match word.split_whitespace().next().unwrap_or_default() {
             "started" => Ok(Start::Running),
