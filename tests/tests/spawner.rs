@@ -194,7 +194,9 @@ fn what_does_not_wait_is_refused_and_left_as_it_is() {
     refused(&running, "has a worker already");
     let frozen = bench.sh("sleep 600");
     bench.run(["pause", frozen.id()]).expect(0);
-    frozen.until_recorded("paused");
+    // The record is first, then the history, then the request is let go.
+    frozen.until_states(|states| states.last().is_some_and(|state| state == "paused"));
+    until("it is answered", || !frozen.file("control.taken").exists());
     refused(&frozen, "is paused");
     let paused = bench.queue(&["true"]);
     bench.run(["pause", paused.id()]).expect(0);
@@ -445,7 +447,7 @@ fn few_descriptors_are_enough_for_many_workers() {
 }
 
 /// What a command finds at its start: its descriptors, signals, limits and the rest.
-const LOOK: &str = "ls /proc/$$/fd; grep -E '^(Sig[PBIC]|Umask|NoNewPrivs|Seccomp:)' /proc/$$/status; ulimit -n; ulimit -Hn; nice; \
+const LOOK: &str = "ls /proc/$$/fd; grep -E '^(Sig[PBIC]|Umask|NoNewPrivs|Seccomp:)' /proc/self/status; ulimit -n; ulimit -Hn; nice; \
     cat /proc/$$/oom_score_adj; pwd; env | sort | grep -v ^OUTLIVE_JOB; touch ready; while [ ! -e go ]; do sleep 0.02; done";
 
 /// The same of its worker.
@@ -515,7 +517,7 @@ fn a_worker_and_its_command_are_as_clean_as_after_run() {
     let run_by_hand = bench.start(["--", "sh", "-c", LOOK]);
     let by_hand = see(&run_by_hand);
     // A descriptor that a host passes on to everybody, and a limit that it has raised.
-    let leaked = fs::File::open(bench.dir()).unwrap();
+    let leaked = fs::File::open("/dev/zero").unwrap();
     rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
     let spawner = spawner(&bench);
     drop(leaked);
@@ -599,7 +601,8 @@ fn a_program_with_threads_is_its_own_worker_and_spawner_whatever_becomes_of_its_
     fs::copy(env!("CARGO_BIN_EXE_outlive-host-under-test"), &program).unwrap();
     let mut host: Command = bench.program(&program);
     host.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut host = host.spawn().unwrap();
+    // A child of another test may have the copy open for writing until it executes something.
+    let mut host = until_some("it can be executed", || host.spawn().ok());
     let mut input = host.stdin.take().unwrap();
     let mut output = BufReader::new(host.stdout.take().unwrap()).lines();
     let mut tell = |line: &str| {
