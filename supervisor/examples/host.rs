@@ -60,7 +60,7 @@ fn run_in_slot(spawner: &Spawner, job: Job) -> Result<Job, Box<dyn Error>> {
                 Answer::Left { .. } => return Ok(job),
                 Answer::Refused { why, .. } => return Err(why.into()),
                 Answer::Gone => return Err("the spawner is gone; the next one goes on".into()),
-                Answer::Forked { .. } | Answer::Started { .. } => {}
+                Answer::Forked { .. } | Answer::Started { .. } | Answer::Vacated { .. } => {}
             }
         }
     }

@@ -86,7 +86,9 @@ fn go_through(spawner: &Spawner, ids: &[JobId], at_a_time: usize) -> Duration {
         while let Some(answer) = spawner.receive().expect("it answers") {
             match answer {
                 Answer::Left { code: 0, .. } => under_way -= 1,
-                Answer::Forked { .. } | Answer::Started { running: true, .. } => {}
+                Answer::Forked { .. }
+                | Answer::Started { running: true, .. }
+                | Answer::Vacated { .. } => {}
                 other => panic!("{other:?}"),
             }
         }

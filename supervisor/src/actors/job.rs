@@ -406,6 +406,8 @@ impl Handler<Heard> for JobActor {
     fn handle(&mut self, Heard(answer): Heard, ctx: &mut Context<JobActor>) {
         match answer {
             Answer::Forked { .. } | Answer::Started { .. } => {}
+            // The next job need not wait until this end is recorded.
+            Answer::Vacated { .. } => self.leave_pool(),
             Answer::Refused { why, .. } => {
                 tracing::debug!(job = %self.job.id(), why, "no worker");
                 self.faults += 1;

@@ -129,7 +129,9 @@ impl Starts {
     /// Pass an answer on to the job that it is about.
     fn tell(&mut self, answer: Answer) {
         let (id, is_last) = match &answer {
-            Answer::Forked { job, .. } | Answer::Started { job, .. } => (job, false),
+            Answer::Forked { job, .. } | Answer::Started { job, .. } | Answer::Vacated { job } => {
+                (job, false)
+            }
             Answer::Refused { job, .. } | Answer::Left { job, .. } => (job, true),
             Answer::Gone => return,
         };

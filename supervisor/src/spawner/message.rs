@@ -22,8 +22,8 @@ pub(super) struct Ask {
 /// What a spawner tells.
 ///
 /// Every [`Spawner::ask`](super::Spawner::ask) is answered by exactly one of [`Answer::Refused`] and [`Answer::Forked`], and
-/// every `Forked` is followed by exactly one [`Answer::Left`], with at most one [`Answer::Started`] between them, as long
-/// as the spawner lives. Answers about different jobs come in any order.
+/// every `Forked` is followed by exactly one [`Answer::Left`], with at most one [`Answer::Started`] and one
+/// [`Answer::Vacated`] between them, as long as the spawner lives. Answers about different jobs come in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A worker has taken the job.
@@ -47,6 +47,11 @@ pub enum Answer {
         job: JobId,
         /// Why, for people.
         why: String,
+    },
+    /// Nothing of the command is left, so that its slot is idle; the worker records the end now. May be left out.
+    Vacated {
+        /// The job.
+        job: JobId,
     },
     /// The worker is gone. How the job is, its record says.
     Left {
@@ -74,6 +79,8 @@ pub(super) enum Word {
     Started { job: JobId, started: bool },
     /// [`Answer::Refused`].
     Refused { job: JobId, refused: String },
+    /// [`Answer::Vacated`].
+    Vacated { job: JobId, vacated: bool },
     /// [`Answer::Left`].
     Left { job: JobId, left: i32 },
 }
@@ -102,6 +109,7 @@ impl Word {
                 running: started,
             },
             Word::Refused { job, refused } => Answer::Refused { job, why: refused },
+            Word::Vacated { job, .. } => Answer::Vacated { job },
             Word::Left { job, left } => Answer::Left { job, code: left },
         })
     }
@@ -133,7 +141,14 @@ mod tests {
             slot: Some(2),
         };
         assert_eq!(encode(&ask), br#"{"job":"7-a","slot":2}"#);
-        let said: [(&str, Word); 6] = [
+        let said: [(&str, Word); 7] = [
+            (
+                r#"{"job":"7-a","vacated":true}"#,
+                Word::Vacated {
+                    job: id(),
+                    vacated: true,
+                },
+            ),
             (r#"{"ready":true}"#, Word::Ready { ready: true }),
             (r#"{"unfit":"no"}"#, Word::unfit("no")),
             (

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
 use nix::sys::signal::Signal;
@@ -15,6 +15,8 @@ use rustix::process::{Pid, Resource, Rlimit, chdir, getrlimit, setrlimit, setsid
 
 use super::crew::Crew;
 use super::message::{Ask, LONGEST, Word, encode};
+use state_machine::id::JobId;
+
 use crate::error::{DiskError, Error, Result};
 use crate::store::Store;
 use crate::sys::{self, Forked};
@@ -110,6 +112,9 @@ struct Spawner<'a> {
     store: Store,
     socket: &'a OwnedFd,
     signals: SignalFd,
+    /// Where workers say that nothing of their command is left: their end, which each of them gets a copy of, and ours.
+    vacates: UnixDatagram,
+    vacated: UnixDatagram,
     crew: Crew,
     /// How many workers may be starting at a time.
     most_starting: usize,
@@ -124,6 +129,7 @@ struct Woken {
     closed: bool,
     asked: bool,
     deaths: bool,
+    vacated: bool,
     spoke: Vec<Pid>,
 }
 
@@ -132,7 +138,11 @@ struct Closed;
 
 impl<'a> Spawner<'a> {
     fn new(store: Store, socket: &'a OwnedFd) -> Result<Spawner<'a>> {
+        let (vacates, vacated) = slot_notices()
+            .map_err(|error| Error::Worker(format!("workers cannot be heard: {error}")))?;
         Ok(Spawner {
+            vacates,
+            vacated,
             store,
             socket,
             signals: hear_of_deaths()
@@ -155,6 +165,9 @@ impl<'a> Spawner<'a> {
                 self.crew
                     .hear(pid, &mut |word| self.unsent.push_back(encode(&word)));
             }
+            if woken.vacated {
+                self.hear_of_slots();
+            }
             // Before anything is asked: who has left can be asked for again.
             if woken.deaths {
                 self.reap();
@@ -172,12 +185,13 @@ impl<'a> Spawner<'a> {
         wanted.set(PollFlags::IN, self.takes_more());
         wanted.set(PollFlags::OUT, !self.unsent.is_empty());
         let (pids, channels): (Vec<Pid>, Vec<BorrowedFd<'_>>) = self.crew.channels().unzip();
-        let mut fds = Vec::with_capacity(2 + channels.len());
+        let mut fds = Vec::with_capacity(3 + channels.len());
         fds.push(PollFd::new(self.socket, wanted));
         fds.push(PollFd::from_borrowed_fd(
             self.signals.as_fd(),
             PollFlags::IN,
         ));
+        fds.push(PollFd::new(&self.vacated, PollFlags::IN));
         fds.extend(
             channels
                 .iter()
@@ -193,9 +207,10 @@ impl<'a> Spawner<'a> {
             closed: fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR),
             asked: fds[0].revents().contains(PollFlags::IN),
             deaths: is_ready(&fds[1]),
+            vacated: is_ready(&fds[2]),
             spoke: pids
                 .into_iter()
-                .zip(&fds[2..])
+                .zip(&fds[3..])
                 .filter(|(_, fd)| is_ready(fd))
                 .map(|(pid, _)| pid)
                 .collect(),
@@ -204,6 +219,20 @@ impl<'a> Spawner<'a> {
 
     fn takes_more(&self) -> bool {
         self.crew.starting() < self.most_starting && self.unsent.len() < MOST_UNSENT
+    }
+
+    /// Pass on which jobs have nothing left of their command.
+    fn hear_of_slots(&mut self) {
+        let mut id = [0_u8; LONGEST];
+        while let Ok(length) = self.vacated.recv(&mut id) {
+            let id = std::str::from_utf8(&id[..length]).ok();
+            if let Some(job) = id.and_then(|id| JobId::parse(id).ok())
+                && self.crew.has(&job)
+            {
+                let word = Word::Vacated { job, vacated: true };
+                self.unsent.push_back(encode(&word));
+            }
+        }
     }
 
     fn reap(&mut self) {
@@ -250,6 +279,7 @@ impl<'a> Spawner<'a> {
     /// Fork a worker, and hear it at the channel that this returns. In the child this does not return.
     fn fork(&self, ask: Ask) -> io::Result<(Pid, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
+        let vacates = self.vacates.try_clone()?;
         ours.set_nonblocking(true)?;
         match sys::fork()? {
             Forked::Parent(pid) => Ok((pid, ours)),
@@ -258,6 +288,7 @@ impl<'a> Spawner<'a> {
                 let terms = Terms {
                     slot: ask.slot,
                     lays_in: false,
+                    vacates: Some(vacates),
                 };
                 become_claiming_worker(&self.store.job(&ask.job), theirs, terms)
             }
@@ -278,6 +309,14 @@ impl<'a> Spawner<'a> {
         }
         Ok(())
     }
+}
+
+/// The end that workers write to, and the one that is read. Neither waits: a worker has better to do.
+fn slot_notices() -> io::Result<(UnixDatagram, UnixDatagram)> {
+    let (theirs, ours) = UnixDatagram::pair()?;
+    theirs.set_nonblocking(true)?;
+    ours.set_nonblocking(true)?;
+    Ok((theirs, ours))
 }
 
 fn tell(socket: &OwnedFd, word: &[u8]) -> std::result::Result<(), Errno> {

@@ -346,6 +346,7 @@ impl<'a> Course<'a> {
         let (exit, stop) = (tree.exit, tree.stop);
         let dropped = self.dropped(tree);
         let forced = stop.is_some_and(|stop| stop.forced());
+        self.terms.vacate(&self.id);
         self.finish(|status| {
             status.state = State::Cancelled;
             status.exit = exit;
@@ -371,6 +372,9 @@ impl<'a> Course<'a> {
         let left = tree.others()?;
         let leftovers = u32::try_from(left).unwrap_or(u32::MAX);
         let dropped = self.dropped(&tree);
+        if left == 0 {
+            self.terms.vacate(&self.id);
+        }
         self.finish(|status| {
             status.state = match failed {
                 Some(_) => State::Failed,

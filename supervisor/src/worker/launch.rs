@@ -4,11 +4,12 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
 use rustix::process::{chdir, fchdir, setsid, umask};
+use state_machine::id::JobId;
 
 use super::course::Course;
 use super::early;
@@ -126,13 +127,15 @@ impl Report {
 }
 
 /// What a worker is told beside its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Terms {
     /// The slot that the job runs in; the running record says so.
     pub(crate) slot: Option<u32>,
     /// Whether it lays in a directory for a job to come when it is done. Worth it where somebody waits for a job to be
     /// made and run, and for nothing else.
     pub(crate) lays_in: bool,
+    /// Where it says that nothing of the command is left.
+    pub(crate) vacates: Option<UnixDatagram>,
 }
 
 impl Terms {
@@ -140,7 +143,16 @@ impl Terms {
     pub(super) const ALONE: Terms = Terms {
         slot: None,
         lays_in: true,
+        vacates: None,
     };
+
+    /// Say that nothing of the command is left, so that its slot is idle: the next job need not wait until the end is
+    /// recorded. A hint, as every notice is: one that does not arrive costs the time until the record is read.
+    pub(super) fn vacate(&self, id: &JobId) {
+        if let Some(vacates) = &self.vacates {
+            let _ = vacates.send(id.as_str().as_bytes());
+        }
+    }
 }
 
 /// Fork a worker for a job that this process holds. The lock goes over with it: both have the same description until
@@ -187,7 +199,8 @@ pub(super) fn become_worker(
 /// first, or "refused" with the reason; then no worker was there, and nothing was written.
 pub(crate) fn become_claiming_worker(job: &Job, channel: UnixStream, terms: Terms) -> ! {
     let mut report = Report::to(channel);
-    let left = leave_parent(&Place::Jobs, &[report.fd()]);
+    let vacates = terms.vacates.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    let left = leave_parent(&Place::Jobs, &[report.fd(), vacates]);
     match hold_to_start(job) {
         Ok(held) => {
             report.say("held");
