@@ -113,12 +113,28 @@ pub enum Error {
     /// What was given makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A line of what was given is not as it must be.
+    #[error("line {line}: {error}")]
+    Line {
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: Box<Error>,
+    },
     /// The wait took longer than allowed.
     #[error("{0}")]
     TimedOut(String),
 }
 
 impl Error {
+    /// The same, as what is wrong with this line.
+    pub(crate) fn at_line(self, line: usize) -> Error {
+        Error::Line {
+            line,
+            error: Box::new(self),
+        }
+    }
+
     /// The exit code of the command line for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -126,6 +142,7 @@ impl Error {
             Error::Unresolved(Unresolved::Unknown { .. }) | Error::Gone(_) | Error::NoPool(_) => 3,
             Error::Unresolved(Unresolved::Ambiguous { .. }) => 4,
             Error::TimedOut(_) => 5,
+            Error::Line { error, .. } => error.exit_code(),
             Error::Refused { .. }
             | Error::NoRoot
             | Error::Ended { .. }

@@ -14,7 +14,10 @@ use crate::until::{until, until_some};
 /// Which state may follow which, the first of a history following "".
 pub const LEGAL: [(&str, &[&str]); 8] = [
     ("", &["queued"]),
-    ("queued", &["running", "paused", "interrupted", "cancelled"]),
+    (
+        "queued",
+        &["running", "failed", "paused", "interrupted", "cancelled"],
+    ),
     (
         "running",
         &["done", "failed", "paused", "interrupted", "cancelled"],

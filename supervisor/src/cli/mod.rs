@@ -13,6 +13,7 @@ mod list;
 mod log;
 mod man;
 mod pause;
+mod pool;
 mod print;
 mod queue;
 mod restart;
@@ -58,6 +59,7 @@ const VERBS: &[Verb] = &[
     restart::VERB,
     clean::VERB,
     events::VERB,
+    pool::VERB,
     supervise::VERB,
     doctor::VERB,
     completions::VERB,

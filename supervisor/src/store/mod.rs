@@ -35,6 +35,8 @@ use crate::watch::{Interest, Watch};
 
 pub use exit_code::exit_code;
 pub use job::{Job, Requested, Stopped};
+pub use pools::PoolStanding;
+pub(crate) use pools::slots_of;
 pub(crate) use leftovers::{Search, end_leftovers, with_marks};
 pub use report::{Report, ReportedProgress};
 pub(crate) use root::untrusted;

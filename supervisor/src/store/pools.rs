@@ -3,16 +3,166 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use state_machine::config::PoolSetup;
 use state_machine::disk::{Dir, Disk, Name, Read};
 use state_machine::id::PoolName;
+use state_machine::job::State;
+use state_machine::protocol::look::View;
 use state_machine::protocol::pool::{Changed, PoolForgotten, Wish, change_pool, forget_pool};
 use state_machine::record;
 
-use super::Store;
+use super::{Store, processors};
 use crate::error::{Error, Result};
 
+/// How a pool stands, as files and locks have it: no supervisor is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolStanding {
+    /// Its name.
+    pub name: String,
+    /// How many slots it has.
+    pub slots: u32,
+    /// How many of them jobs have that somebody is responsible for; more than there are, where there were more before.
+    pub taken: u32,
+    /// How many jobs are queued in it.
+    pub waiting: usize,
+    /// Whether it admits no job for now.
+    pub paused: bool,
+    /// Whether the configuration has it.
+    pub configured: bool,
+    /// Whether it is there at all. One that is not is only named by a job that waits in it, or runs.
+    pub declared: bool,
+}
+
+impl PoolStanding {
+    fn new(name: &str, setup: Option<&PoolSetup>) -> PoolStanding {
+        PoolStanding {
+            name: name.to_owned(),
+            slots: setup.map_or(0, slots_of),
+            taken: 0,
+            waiting: 0,
+            paused: setup.is_some_and(|setup| setup.paused),
+            configured: setup.is_some_and(|setup| setup.configured),
+            declared: setup.is_some(),
+        }
+    }
+
+    fn count(&mut self, view: &View) {
+        if view.held {
+            self.taken = self.taken.saturating_add(view.descriptor.slots.max(1));
+        } else if view.state == State::Queued {
+            self.waiting += 1;
+        }
+    }
+}
+
+/// How many slots a pool that is set up so has on this machine.
+pub(crate) fn slots_of(setup: &PoolSetup) -> u32 {
+    setup.slots.unwrap_or_else(processors)
+}
+
+/// The pool of a job that has not ended.
+fn pool_of(view: &View) -> Option<&str> {
+    let pool = view.descriptor.pool.as_deref()?;
+    (!view.state.is_terminal()).then_some(pool)
+}
+
 impl Store {
+    /// How every pool stands, by name, those that only a job still names among them; and what cannot be read of the
+    /// jobs, which hides nothing else (R21).
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::pools`], and when the listing of the jobs cannot be had.
+    pub fn pool_standings(&self) -> Result<(Vec<PoolStanding>, Vec<Error>)> {
+        let mut standings: BTreeMap<String, PoolStanding> = self
+            .pools()?
+            .iter()
+            .map(|(name, setup)| {
+                let name = name.as_str();
+                (name.to_owned(), PoolStanding::new(name, Some(setup)))
+            })
+            .collect();
+        let listing = self.list()?;
+        for view in &listing.jobs {
+            if let Some(pool) = pool_of(view) {
+                standings
+                    .entry(pool.to_owned())
+                    .or_insert_with(|| PoolStanding::new(pool, None))
+                    .count(view);
+            }
+        }
+        Ok((standings.into_values().collect(), listing.damaged))
+    }
+
+    /// Make a pool of so many slots.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotNow`] where there is one of this name.
+    pub(crate) fn add_pool(&self, name: &PoolName, slots: u32) -> Result<()> {
+        if self.pools()?.contains_key(name) {
+            return Err(Error::NotNow(format!(
+                "there is a pool '{name}' already; change it with: outlive pool set {name} --slots N"
+            )));
+        }
+        self.change_pool(
+            name,
+            Wish {
+                slots: Some(slots),
+                paused: None,
+            },
+        )
+    }
+
+    /// Change how a pool that is there is set up. A supervisor that runs sees it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPool`] where there is none of this name.
+    pub(crate) fn set_pool(&self, name: &PoolName, wish: Wish) -> Result<()> {
+        self.pool(name)?;
+        self.change_pool(name, wish)
+    }
+
+    /// Remove a pool that no job is in, or, of one that is configured, what somebody made of it. Says how it is set up
+    /// from now on, where it is still there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPool`] where there is none of this name; [`Error::NotNow`] where jobs are in it that have not ended, and
+    /// where it is as it is configured.
+    pub(crate) fn remove_pool(&self, name: &PoolName) -> Result<Option<PoolSetup>> {
+        let setup = self.pool(name)?;
+        if !setup.configured {
+            self.see_that_nobody_is_in(name)?;
+        } else if !self.made_pools()?.contains_key(name) {
+            return Err(Error::NotNow(format!(
+                "the pool {name} is as it is configured, and nobody has made anything else of it"
+            )));
+        }
+        self.forget_pool(name)?;
+        Ok(self.pools()?.remove(name))
+    }
+
+    fn see_that_nobody_is_in(&self, name: &PoolName) -> Result<()> {
+        let jobs = self.list()?.jobs;
+        let mut inside = jobs
+            .iter()
+            .filter(|view| pool_of(view) == Some(name.as_str()))
+            .map(|view| &view.descriptor.id);
+        let Some(first) = inside.next() else {
+            return Ok(());
+        };
+        let others = match inside.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Err(Error::NotNow(format!(
+            "jobs of the pool {name} have not ended: {first}{others}; let them end or stop them first"
+        )))
+    }
+
     /// What somebody made of pools. What cannot be read is an error that names it, and nothing is taken for a default (R21).
     pub(crate) fn made_pools(&self) -> Result<BTreeMap<PoolName, record::Pool>> {
         let mut disk = self.disk();
@@ -64,8 +214,8 @@ impl Store {
         setup.ok_or_else(|| Error::NoPool(name.clone()))
     }
 
-    /// Change how a pool is set up, or make one. A supervisor that runs sees it.
-    pub(crate) fn change_pool(&self, name: &PoolName, wish: Wish) -> Result<()> {
+    /// Change how a pool is set up, or make one.
+    fn change_pool(&self, name: &PoolName, wish: Wish) -> Result<()> {
         let mut disk = self.disk();
         match change_pool(&mut disk, name, wish)? {
             Changed::Is(_) => Ok(()),
@@ -78,7 +228,7 @@ impl Store {
     }
 
     /// Forget what somebody made of a pool. `false` where nobody had made anything of it.
-    pub(crate) fn forget_pool(&self, name: &PoolName) -> Result<bool> {
+    fn forget_pool(&self, name: &PoolName) -> Result<bool> {
         let mut disk = self.disk();
         match forget_pool(&mut disk, name)? {
             PoolForgotten::Yes => Ok(true),
