@@ -64,7 +64,7 @@ pub(super) fn find_job(store: &Store, matches: &ArgMatches) -> Result<Job> {
 }
 
 /// Inside a project, its own jobs are meant first.
-fn resolve(store: &Store, query: &str) -> Result<Job> {
+pub(super) fn resolve(store: &Store, query: &str) -> Result<Job> {
     match Scope::here(false) {
         Scope::All => store.resolve(query),
         here @ Scope::Project(_) => store.resolve_first(query, |view| here.holds(view)),

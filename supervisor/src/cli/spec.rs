@@ -153,12 +153,17 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
     }
     spec.on_end = matches
         .get_one::<OsString>("on-end")
-        .map(|command| vec!["sh".into(), "-c".into(), command.clone()]);
+        .map(|command| by_shell(command.clone()));
     Ok(spec)
 }
 
+/// A command line that a shell is to read.
+pub(super) fn by_shell(command: OsString) -> Vec<OsString> {
+    vec!["sh".into(), "-c".into(), command]
+}
+
 /// Limits that could not be kept are said at once, not found out by a job.
-fn check_limits(limits: &Output, keep_asked: bool) -> Result<()> {
+pub(super) fn check_limits(limits: &Output, keep_asked: bool) -> Result<()> {
     match (limits.max_bytes, limits.keep) {
         (Some(max), _) if max < SMALLEST_LOG => Err(Error::Usage(format!(
             "a log of less than {SMALLEST_LOG} bytes cannot be kept; give --log-max at least 64K"

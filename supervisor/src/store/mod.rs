@@ -2,6 +2,7 @@
 //! What is true about a job is decided by the protocols of the pure crate; this room carries their answers to
 //! callers and lends them a disk, a clock and tickets.
 
+mod batch;
 mod exit_code;
 mod job;
 mod leftovers;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use state_machine::config::Config;
 use state_machine::disk::{Dir, Disk, Place};
-use state_machine::id::{JobId, Key, PoolName, Ticket};
+use state_machine::id::{JobId, Key, Ticket};
 use state_machine::protocol::create::{Durable, Made, Meanwhile, acknowledge, create_while};
 use state_machine::protocol::hold::{Holder, newborn};
 use state_machine::protocol::look::{Look, View, look};
@@ -27,17 +28,19 @@ use state_machine::protocol::start::{Started, start_numbered_while, start_while}
 use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
 
+use self::batch::see_that_pool_has_room;
 use self::root::Absent;
 use crate::clock;
 use crate::disk::{FsDisk, LockFile, read_small};
 use crate::error::{DiskError, Error, Result};
 use crate::watch::{Interest, Watch};
 
+pub(crate) use batch::{BatchJob, IfRunning, Queued, see_that_it_can_be_joined, under_way};
 pub use exit_code::exit_code;
 pub use job::{Job, Requested, Stopped};
+pub(crate) use leftovers::{Search, end_leftovers, with_marks};
 pub use pools::PoolStanding;
 pub(crate) use pools::slots_of;
-pub(crate) use leftovers::{Search, end_leftovers, with_marks};
 pub use report::{Report, ReportedProgress};
 pub(crate) use root::untrusted;
 pub use spec::{JobSpec, StartTime};
@@ -153,19 +156,14 @@ impl Store {
     }
 
     /// Make a job and leave it to whoever starts it: it is queued, in the pool `default` where the spec names none, until
-    /// a worker is started with [`Job::start`].
+    /// a worker is started with [`Job::start`], or a supervisor admits it.
     ///
     /// When this returns, the job survives a loss of power (R19). Where the spec has a name that an unfinished job
     /// of the same project bears, that job is returned and nothing is made (R12).
     pub fn create(&self, mut spec: JobSpec) -> Result<Job> {
         spec.pool.get_or_insert_with(|| DEFAULT_POOL.to_owned());
         match self.begin(spec)? {
-            Begun::New(held) => {
-                self.acknowledge()?;
-                let job = self.job(held.holder.id());
-                job.let_go(*held)?;
-                Ok(job)
-            }
+            Begun::New(held) => self.leave_to_pool(*held),
             Begun::UnderWay(view) => Ok(self.job(&view.descriptor.id)),
         }
     }
@@ -181,39 +179,31 @@ impl Store {
     /// [`Error::NoPool`] where there is no such pool; [`Error::NotNow`] where it takes more slots than the pool has;
     /// [`Error::Gone`] where it comes after a job that is not there.
     pub fn queue(&self, mut spec: JobSpec) -> Result<(Job, bool)> {
-        let pool = spec.pool.get_or_insert_with(|| DEFAULT_POOL.to_owned());
-        let pool = PoolName::parse(pool).map_err(|why| Error::BadWord {
-            word: pool.clone(),
-            why,
-        })?;
-        self.see_that_it_can_be_admitted(&spec, &pool)?;
-        Ok(match self.begin(spec)? {
-            Begun::New(held) => {
-                self.acknowledge()?;
-                let job = self.job(held.holder.id());
-                job.let_go(*held)?;
-                (job, true)
-            }
-            Begun::UnderWay(view) => (self.job(&view.descriptor.id), false),
-        })
-    }
-
-    fn see_that_it_can_be_admitted(&self, spec: &JobSpec, pool: &PoolName) -> Result<()> {
-        let slots = self.pool(pool)?.slots.unwrap_or_else(processors);
-        if spec.slots > slots {
-            return Err(Error::NotNow(format!(
-                "it takes {} slots, and the pool {pool} has {slots}; give the pool more with: \
-                 outlive pool set {pool} --slots N",
-                spec.slots
-            )));
-        }
+        spec.pool.get_or_insert_with(|| DEFAULT_POOL.to_owned());
+        self.see_that_it_can_be_admitted(spec.pool.as_deref(), spec.slots)?;
         for after in &spec.after {
             let place = Place::Dir(Dir::Job(after.job.clone()));
             if !self.disk().exists(&place)? {
                 return Err(Error::Gone(after.job.clone()));
             }
         }
-        Ok(())
+        match self.begin(spec)? {
+            Begun::New(held) => Ok((self.leave_to_pool(*held)?, true)),
+            Begun::UnderWay(view) => Ok((self.job(&view.descriptor.id), false)),
+        }
+    }
+
+    /// Whether the pool is there, and can ever have so many idle slots.
+    pub(crate) fn see_that_it_can_be_admitted(&self, pool: Option<&str>, slots: u32) -> Result<()> {
+        see_that_pool_has_room(&self.pools()?, pool, slots)
+    }
+
+    /// Let a job go that was just made, for its pool to admit it.
+    pub(crate) fn leave_to_pool(&self, held: Held) -> Result<Job> {
+        self.acknowledge()?;
+        let job = self.job(held.holder.id());
+        job.let_go(held)?;
+        Ok(job)
     }
 
     /// Make a job and keep its lock. It is to be acknowledged before anybody is told of it.
@@ -361,6 +351,13 @@ impl Store {
                 }),
                 Err(error) => listing.damaged.push(error),
             }
+        }
+        // Those that were made together have one time, and numbers that a word does not sort by.
+        if listing.jobs.iter().any(|view| view.descriptor.order > 0) {
+            listing.jobs.sort_by_cached_key(|view| {
+                let descriptor = &view.descriptor;
+                (made_at_ms(&descriptor.id), descriptor.order)
+            });
         }
         Ok(listing)
     }

@@ -131,6 +131,14 @@ impl Job {
         }
     }
 
+    /// Stop the job, so that another can have its name.
+    pub(crate) fn make_way(&self) -> Result<()> {
+        match self.stop(None) {
+            Ok(_) | Err(Error::Gone(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Ask the job to end, without waiting. Says how it ended if it has.
     pub(crate) fn begin_stop(&self) -> Result<Option<Stopped>> {
         match self.place(Request::Cancel) {
