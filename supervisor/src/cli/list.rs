@@ -5,6 +5,7 @@ use state_machine::protocol::look::View;
 
 use super::arguments::{all, json};
 use super::scope::Scope;
+use super::waiting::Waiting;
 use super::{Verb, exit, print};
 use crate::clock;
 use crate::store::{Report, Store};
@@ -42,7 +43,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             .collect();
         print::json(&reports)?;
     } else {
-        show(&views, matches.get_flag("all"))?;
+        show(&store, &views, matches.get_flag("all"))?;
     }
     // What cannot be read hides nothing else, and is not passed over in silence.
     for damaged in &listing.damaged {
@@ -51,9 +52,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(u8::from(!listing.damaged.is_empty()))
 }
 
-fn show(views: &[View], grouped: bool) -> std::io::Result<()> {
+fn show(store: &Store, views: &[View], grouped: bool) -> std::io::Result<()> {
+    let waiting = Waiting::new(store, views);
     if !grouped {
-        return table(views.iter());
+        return table(&waiting, views.iter());
     }
     let project = |view: &View| view.descriptor.project.clone();
     let mut projects: Vec<_> = views.iter().map(project).collect();
@@ -68,12 +70,13 @@ fn show(views: &[View], grouped: bool) -> std::io::Result<()> {
                 print::line(&format!("{}{gone}:", print::safe(&root.lossy())))?;
             }
         }
-        table(views.iter().filter(|view| project(view) == wanted))?;
+        let inside = views.iter().filter(|view| project(view) == wanted);
+        table(&waiting, inside)?;
     }
     Ok(())
 }
 
-fn table<'a>(views: impl Iterator<Item = &'a View>) -> std::io::Result<()> {
+fn table<'a>(waiting: &Waiting<'_>, views: impl Iterator<Item = &'a View>) -> std::io::Result<()> {
     let now_ms = clock::now_ms();
     let rows: Vec<[String; 4]> = views
         .map(|view| {
@@ -84,7 +87,7 @@ fn table<'a>(views: impl Iterator<Item = &'a View>) -> std::io::Result<()> {
             };
             [
                 view.descriptor.id.to_string(),
-                print::condition(view),
+                waiting.condition(view),
                 print::short(std::time::Duration::from_millis(age)),
                 title,
             ]

@@ -27,6 +27,7 @@ mod status;
 mod stop;
 mod supervise;
 mod wait;
+mod waiting;
 mod when;
 mod worker;
 

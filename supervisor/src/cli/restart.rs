@@ -4,9 +4,11 @@ use clap::{ArgMatches, Command};
 use rustix::fs::Mode;
 use rustix::process::umask;
 use state_machine::id::Name;
-use state_machine::record::Descriptor;
+use state_machine::protocol::look::View;
+use state_machine::record::{Descriptor, Failure};
 
 use super::arguments::{find_jobs, jobs, json};
+use super::background::ensure_supervised;
 use super::hand_over::{hand_over, say_why_not};
 use super::{Verb, exit, print};
 use crate::error::{Error, Result};
@@ -35,11 +37,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     // What we make ourselves is for its owner's eyes only; a command has the mask that is in its descriptor.
     umask(Mode::from_raw_mode(0o077));
     let mut code = 0;
+    let mut is_queued = false;
     for job in &jobs {
         let worse = match restart(&store, job) {
-            Ok(new) => {
-                announce(&new.job, matches.get_flag("json"))?;
-                if new.runs { 0 } else { say_why_not(&new.job)? }
+            Ok((new, outcome)) => {
+                announce(&new, matches.get_flag("json"))?;
+                is_queued |= outcome == Outcome::Queued;
+                match outcome {
+                    Outcome::Runs | Outcome::Queued => 0,
+                    Outcome::Over => say_why_not(&new)?,
+                }
             }
             Err(error) => {
                 exit::say(&error.to_string());
@@ -47,6 +54,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             }
         };
         code = if code == 0 { worse } else { code };
+    }
+    if is_queued {
+        ensure_supervised(&store)?;
     }
     Ok(code)
 }
@@ -59,30 +69,36 @@ fn announce(job: &Job, json: bool) -> anyhow::Result<()> {
     }
 }
 
-/// A job that was made anew.
-struct Restarted {
-    job: Job,
-    /// Whether its command runs, or a pool will see to that.
-    runs: bool,
+/// What became of a job that was made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Its command runs.
+    Runs,
+    /// Its pool admits it.
+    Queued,
+    /// It could not be started.
+    Over,
 }
 
-fn restart(store: &Store, old: &Job) -> Result<Restarted> {
-    let mut descriptor = again(old.descriptor()?);
-    end(old)?;
+fn restart(store: &Store, old: &Job) -> Result<(Job, Outcome)> {
+    let view = old.tend()?;
+    let mut descriptor = again(&view);
+    if !descriptor.starts_at_once() {
+        // Before the old one is stopped for nothing.
+        store.see_that_it_can_be_admitted(descriptor.pool.as_deref(), descriptor.slots)?;
+    }
+    end(old, &view)?;
     match store.begin_described(&mut descriptor)? {
-        // A pool admits its jobs itself.
         Begun::New(held) if !descriptor.starts_at_once() => {
-            store.acknowledge()?;
-            let job = store.job(held.holder.id());
-            job.let_go(*held)?;
-            Ok(Restarted { job, runs: true })
+            Ok((store.leave_to_pool(*held)?, Outcome::Queued))
         }
         Begun::New(held) => {
             let handed = hand_over(store, *held)?;
-            Ok(Restarted {
-                job: handed.job,
-                runs: handed.start == Start::Running,
-            })
+            let outcome = match handed.start {
+                Start::Running => Outcome::Runs,
+                Start::Over => Outcome::Over,
+            };
+            Ok((handed.job, outcome))
         }
         Begun::UnderWay(view) => {
             let name = view.descriptor.name.as_ref().map_or("", Name::as_str);
@@ -94,13 +110,25 @@ fn restart(store: &Store, old: &Job) -> Result<Restarted> {
     }
 }
 
-/// The descriptor of a new job that does what an old one did.
-fn again(old: Descriptor) -> Descriptor {
+/// The descriptor of a new job that does what an old one did. What that one has waited for is not waited for again: not
+/// once it has run, and not where it never ran for how another ended.
+fn again(old: &View) -> Descriptor {
+    let has_waited = old.status.attempt > 0 || old.status.failure == Some(Failure::Dependency);
+    let old = old.descriptor.clone();
     // The name of a numbered job of a task holds a dash, which no given name does; a new one is drawn.
     let is_drawn = |name: &Name| old.task.is_some() && Name::parse(name.as_str()).is_err();
     let name = old.name.clone().filter(|name| !is_drawn(name));
+    let (after, not_before_ms, delay_ms) = if has_waited {
+        (Vec::new(), None, None)
+    } else {
+        (old.after.clone(), old.not_before_ms, old.delay_ms)
+    };
     Descriptor {
         name,
+        after,
+        not_before_ms,
+        delay_ms,
+        order: 0,
         created_at_ms: crate::clock::now_ms(),
         previous: Some(old.id.clone()),
         ..old
@@ -108,8 +136,7 @@ fn again(old: Descriptor) -> Descriptor {
 }
 
 /// See that the old job has ended and nothing of it is left.
-fn end(old: &Job) -> Result<()> {
-    let view = old.tend()?;
+fn end(old: &Job, view: &View) -> Result<()> {
     if view.state.is_terminal() && !view.leftovers {
         return Ok(());
     }
@@ -126,36 +153,61 @@ fn end(old: &Job) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use state_machine::id::JobId;
+    use state_machine::job::State;
+    use state_machine::record::{After, AfterWhen, Status};
+
     use super::*;
     use crate::store::JobSpec;
 
-    fn described(name: Option<Name>, task: Option<&str>) -> Descriptor {
+    fn described(name: Option<Name>, task: Option<&str>) -> View {
         let mut spec = JobSpec::command(["true"]);
         spec.name = name;
         spec.task = task.map(str::to_owned);
-        spec.into_descriptor(5)
+        let descriptor = spec.into_descriptor(5);
+        View {
+            state: State::Queued,
+            status: Status::queued(5),
+            held: false,
+            leftovers: false,
+            descriptor,
+        }
     }
 
     #[test]
     fn a_given_name_is_kept_and_a_drawn_one_is_drawn_anew() {
         let given = Name::parse("web_1").unwrap();
         let drawn = Name::of_task("build", 3).unwrap();
-        assert_eq!(
-            again(described(Some(given.clone()), None)).name,
-            Some(given.clone())
-        );
-        assert_eq!(
-            again(described(Some(given.clone()), Some("build"))).name,
-            Some(given)
-        );
-        assert_eq!(again(described(Some(drawn), Some("build"))).name, None);
+        let named = |name: &Name, task| again(&described(Some(name.clone()), task)).name;
+        assert_eq!(named(&given, None), Some(given.clone()));
+        assert_eq!(named(&given, Some("build")), Some(given.clone()));
+        assert_eq!(named(&drawn, Some("build")), None);
     }
 
     #[test]
     fn the_new_job_names_the_old_one_and_is_as_it_was() {
         let old = described(None, None);
-        let new = again(old.clone());
-        assert_eq!(new.previous, Some(old.id.clone()));
-        assert_eq!((new.kind, new.grace_ms), (old.kind, old.grace_ms));
+        let new = again(&old);
+        assert_eq!(new.previous, Some(old.descriptor.id.clone()));
+        assert_eq!(new.kind, old.descriptor.kind);
+        assert_eq!(new.grace_ms, old.descriptor.grace_ms);
+    }
+
+    #[test]
+    fn what_was_waited_for_is_not_waited_for_again() {
+        let mut old = described(None, None);
+        old.descriptor.after = vec![After {
+            job: JobId::new(1, "a", 1),
+            when: AfterWhen::Success,
+        }];
+        old.descriptor.not_before_ms = Some(9);
+        let kept = again(&old);
+        assert_eq!((kept.after.len(), kept.not_before_ms), (1, Some(9)));
+        old.status.attempt = 1;
+        let free = again(&old);
+        assert_eq!((free.after.len(), free.not_before_ms), (0, None));
+        old.status.attempt = 0;
+        old.status.failure = Some(Failure::Dependency);
+        assert!(again(&old).after.is_empty());
     }
 }

@@ -7,6 +7,7 @@ use state_machine::control::Request;
 use state_machine::job::State;
 
 use super::arguments::{find_jobs, jobs};
+use super::background::ensure_supervised;
 use super::{Verb, exit};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -26,23 +27,43 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 fn declare(verb: Command) -> Command {
     verb.about("Let paused jobs go on, and run interrupted ones again")
+        .long_about(
+            "Let paused jobs go on, and run interrupted ones again. A job of a pool is queued again, and runs when a slot of \
+             it is idle.",
+        )
         .arg(jobs().required(true).num_args(1..))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let store = Store::open_default()?;
     let mut code = 0;
+    let mut is_queued = false;
     for job in find_jobs(&store, matches)? {
-        if let Err(error) = resume(&job) {
-            exit::say(&error.to_string());
-            code = error.exit_code();
+        match resume(&job) {
+            Ok(resumed) => is_queued |= resumed == Resumed::Queued,
+            Err(error) => {
+                exit::say(&error.to_string());
+                code = error.exit_code();
+            }
         }
+    }
+    if is_queued {
+        ensure_supervised(&store)?;
     }
     Ok(code)
 }
 
-/// A job that somebody holds is asked to go on; one that nobody holds is run again by us.
-fn resume(job: &Job) -> Result<()> {
+/// What resuming a job came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resumed {
+    /// A worker has it.
+    Runs,
+    /// Its pool admits it.
+    Queued,
+}
+
+/// A job that somebody holds is asked to go on; one that nobody holds is run again, by its pool or by us.
+fn resume(job: &Job) -> Result<Resumed> {
     let deadline = clock::since_boot() + PATIENCE;
     while clock::since_boot() < deadline {
         let view = job.tend()?;
@@ -54,11 +75,15 @@ fn resume(job: &Job) -> Result<()> {
             return Err(ended);
         }
         if view.held && view.state == State::Running && view.status.stopping.is_none() {
-            return Ok(());
+            return Ok(Resumed::Runs);
         }
-        if !view.held {
+        let in_pool = view.descriptor.pool.is_some();
+        if !view.held && in_pool && view.state == State::Queued {
+            return Ok(Resumed::Queued);
+        }
+        if !view.held && !in_pool {
             match run_again(job) {
-                Ok(true) => return Ok(()),
+                Ok(true) => return Ok(Resumed::Runs),
                 // Somebody else was faster, and is about to run it, or asks for something at every turn.
                 Ok(false) | Err(Error::Busy(_)) => std::thread::sleep(PAUSE),
                 Err(error) => return Err(error),
@@ -66,6 +91,8 @@ fn resume(job: &Job) -> Result<()> {
             continue;
         }
         match job.request(Request::Resume) {
+            // Where nobody holds it, that has queued it again, or somebody else was faster.
+            Ok(Requested::Accepted) if !view.held => continue,
             Ok(Requested::Accepted) => {}
             Ok(Requested::Outranked) => {
                 return Err(Error::NotNow(format!("{} is being stopped", job.id())));
@@ -82,7 +109,7 @@ fn resume(job: &Job) -> Result<()> {
         })?;
         // Honoured, even where somebody else has paused the job since.
         if after.held && !after.state.is_terminal() && job.is_answered() {
-            return Ok(());
+            return Ok(Resumed::Runs);
         }
     }
     Err(Error::Busy(job.id().to_string()))

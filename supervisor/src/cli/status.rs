@@ -2,8 +2,10 @@
 
 use clap::{ArgMatches, Command};
 use state_machine::protocol::look::View;
+use state_machine::record::AfterWhen;
 
 use super::arguments::{find_job, job, json};
+use super::waiting::Waiting;
 use super::{Verb, print};
 use crate::store::{Job, Store};
 
@@ -38,10 +40,13 @@ fn show(job: &Job, view: &View) -> std::io::Result<()> {
         ("id", Some(descriptor.id.to_string())),
         ("name", descriptor.name.as_ref().map(ToString::to_string)),
         ("task", descriptor.task.clone()),
-        ("state", Some(print::condition(view))),
+        ("state", Some(Waiting::new(job.store(), []).condition(view))),
         ("message", status.message.clone()),
         ("doing", status.status_line.clone()),
         ("command", Some(print::work(view))),
+        ("pool", pool(view)),
+        ("comes after", after(view)),
+        ("not before", stamp(descriptor.not_before_ms)),
         (
             "attempt",
             (status.attempt > 1).then(|| status.attempt.to_string()),
@@ -66,8 +71,39 @@ fn show(job: &Job, view: &View) -> std::io::Result<()> {
     ];
     for (name, value) in lines {
         if let Some(value) = value {
-            print::line(&format!("{name:<10} {}", print::safe(&value)))?;
+            print::line(&format!("{name:<11} {}", print::safe(&value)))?;
         }
     }
     Ok(())
+}
+
+/// The pool that a job is queued in, and what it takes of it.
+fn pool(view: &View) -> Option<String> {
+    let descriptor = &view.descriptor;
+    let mut words = descriptor.pool.clone()?;
+    if let Some(slot) = view.status.slot.filter(|_| view.held) {
+        words.push_str(&format!(", slot {slot}"));
+    }
+    if descriptor.slots > 1 {
+        words.push_str(&format!(", takes {} slots", descriptor.slots));
+    }
+    if descriptor.priority != 0 {
+        words.push_str(&format!(", priority {}", descriptor.priority));
+    }
+    Some(words)
+}
+
+/// The jobs that a job comes after.
+fn after(view: &View) -> Option<String> {
+    let all: Vec<String> = view
+        .descriptor
+        .after
+        .iter()
+        .map(|after| match after.when {
+            AfterWhen::Success => after.job.to_string(),
+            AfterWhen::Failure => format!("{}:failure", after.job),
+            AfterWhen::End => format!("{}:end", after.job),
+        })
+        .collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
