@@ -59,7 +59,8 @@ fn belongs(name: &str) -> bool {
 }
 
 impl Bench {
-    /// See that the store is at rest and legal. To be called when nothing is meant to run any more.
+    /// See that the store is at rest and legal, once its supervisor is told to end, if it has one. To be called when nothing
+    /// else is meant to run any more.
     ///
     /// # Panics
     ///
@@ -67,6 +68,9 @@ impl Bench {
     #[track_caller]
     pub fn audit(&self) {
         self.audited.store(true, Ordering::Relaxed);
+        if self.root().join("supervisor.lock").exists() {
+            self.end_supervisor();
+        }
         // A worker that has recorded the end may still be on its way out.
         let mut left = Vec::new();
         let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -85,7 +89,22 @@ impl Bench {
                 assert_eq!(entries.count(), 0, "{aside} is empty when nothing crashed");
             }
         }
+        self.audit_supervisor();
         self.consult_the_doctor();
+    }
+
+    /// Nobody has the supervisor's lock, and none of them was lost to a fault of its own.
+    #[track_caller]
+    fn audit_supervisor(&self) {
+        let Ok(lock) = File::open(self.root().join("supervisor.lock")) else {
+            return;
+        };
+        until_some("the supervisor's lock is free", || {
+            flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()
+        });
+        let log = fs::read(self.root().join("supervisor.log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        assert!(!log.contains("panicked at"), "{log}");
     }
 
     /// The product's own check-up must agree that nothing is wrong, once it has mended what a crash left.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use outlive::{JobSpec, Store};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -18,7 +19,7 @@ use crate::job::Job;
 use crate::mounts::TmpFs;
 use crate::ran::{Ran, show};
 use crate::tape::Played;
-use crate::until::DEADLINE;
+use crate::until::{DEADLINE, until};
 
 /// The variable that marks everything that a bench runs.
 pub const MARKER: &str = "OUTLIVE_TEST_BENCH";
@@ -219,6 +220,62 @@ impl Bench {
     pub fn sh_with(&self, options: &[&str], script: &str) -> Job<'_> {
         let arguments: Vec<&str> = [options, &["--", "sh", "-c", script]].concat();
         self.start(arguments)
+    }
+
+    /// Queue a script of the shell with options, and see that it was queued.
+    #[track_caller]
+    pub fn queued(&self, options: &[&str], script: &str) -> Job<'_> {
+        let arguments = [&["queue"], options, &["--", "sh", "-c", script]].concat();
+        self.job(&self.run(arguments).expect(0).text())
+    }
+
+    /// Queue what these lines of JSON ask for, and see that it was queued.
+    #[track_caller]
+    pub fn queued_from(&self, options: &[&str], lines: &[Value]) -> Vec<Job<'_>> {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let file = self.dir().join("batch.jsonl");
+        fs::write(&file, text).expect("a scratch directory can be written to");
+        let mut command = self.verb(["queue", "--from"]);
+        command.arg(file).args(options);
+        let ids = self.end(command).expect(0).text();
+        ids.lines().map(|id| self.job(id)).collect()
+    }
+
+    /// The supervisors that belong to this bench.
+    pub fn supervisors(&self) -> Vec<Process> {
+        let mut found = self.census();
+        found.retain(Process::is_supervisor);
+        found
+    }
+
+    /// Kill the supervisor, as nobody should, and wait until it is gone.
+    ///
+    /// # Panics
+    ///
+    /// When it does not go.
+    #[track_caller]
+    pub fn kill_supervisor(&self) {
+        self.crashes();
+        for supervisor in self.supervisors() {
+            supervisor.kill();
+            until("the supervisor is gone", || !supervisor.lives());
+        }
+    }
+
+    /// Tell the supervisor to end, if there is one, and wait until it and its spawner are gone.
+    ///
+    /// # Panics
+    ///
+    /// When it does not go.
+    #[track_caller]
+    pub fn end_supervisor(&self) {
+        until("the supervisor is gone", || {
+            let supervisors = self.supervisors();
+            for supervisor in &supervisors {
+                supervisor.signal(Signal::TERM);
+            }
+            supervisors.is_empty()
+        });
     }
 
     /// A job of this store.

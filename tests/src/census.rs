@@ -144,6 +144,11 @@ impl Process {
             .starts_with("outlive worker")
     }
 
+    /// Whether it is a supervisor.
+    pub fn is_supervisor(&self) -> bool {
+        self.title.contains("outlive supervise") || self.title.contains("under-test supervise")
+    }
+
     /// Kill it.
     pub fn kill(&self) {
         self.signal(Signal::KILL);
