@@ -37,10 +37,14 @@ pub(super) struct Admitted;
 #[rtype(result = "()")]
 pub(super) struct Heard(pub(super) Answer);
 
-/// The pool that was asked for.
+/// The pool that was asked for; `None` where none can have that name, and the job is never admitted.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct PoolIs(pub(super) Addr<PoolActor>);
+pub(super) struct PoolIs(pub(super) Option<Addr<PoolActor>>);
+
+/// How long a job whose worker was asked for is let alone after a notice: most of what it does is told by the spawner, and
+/// most of the rest is over by then.
+const LET_ALONE: Duration = Duration::from_millis(20);
 
 /// What was seen of a job.
 enum Sight {
@@ -67,6 +71,9 @@ pub(super) struct JobActor {
     root: Addr<Root>,
     starts: Addr<Starts>,
     pool: Option<Addr<PoolActor>>,
+    pool_is_known: bool,
+    /// What was seen before the pool was known.
+    waiting: Option<Sight>,
     /// What was asked for, without what only its worker needs.
     descriptor: Option<Descriptor>,
     looking: Looking,
@@ -82,6 +89,8 @@ pub(super) struct JobActor {
     /// Since when it is watched, in time since boot.
     since: Duration,
     timer: Option<SpawnHandle>,
+    /// A look that is due once the job was let alone for a while.
+    due: Option<SpawnHandle>,
 }
 
 impl JobActor {
@@ -91,6 +100,8 @@ impl JobActor {
             root,
             starts,
             pool: None,
+            pool_is_known: false,
+            waiting: None,
             descriptor: None,
             looking: Looking::No,
             last: None,
@@ -100,10 +111,14 @@ impl JobActor {
             faults: 0,
             since: clock::since_boot(),
             timer: None,
+            due: None,
         }
     }
 
     fn look(&mut self, ctx: &mut Context<JobActor>) {
+        if let Some(due) = self.due.take() {
+            ctx.cancel_future(due);
+        }
         if self.looking != Looking::No {
             self.looking = Looking::Again;
             return;
@@ -131,6 +146,18 @@ impl JobActor {
     }
 
     fn saw(&mut self, sight: Sight, ctx: &mut Context<JobActor>) {
+        if let Sight::Job { view, .. } = &sight
+            && let Some(name) = &view.descriptor.pool
+            && !self.pool_is_known
+        {
+            // It goes on once the pool is known: whoever is told how the job stands must find it there.
+            self.root.do_send(PoolOf {
+                name: name.clone(),
+                job: ctx.address(),
+            });
+            self.waiting = Some(sight);
+            return;
+        }
         let changed_meanwhile = self.looking == Looking::Again;
         self.looking = Looking::No;
         match sight {
@@ -175,15 +202,16 @@ impl JobActor {
         if need != Need::Room || self.last.is_none_or(|(_, last)| last != need) {
             tracing::debug!(job = %self.job.id(), state = %view.state, ?need, "seen");
         }
-        self.stands(view.state, need);
         match need {
-            Need::Nothing => self.end(Some(view.state), ctx),
+            Need::Nothing => return self.end(Some(view.state), ctx),
             Need::Room => self.give_room(view, ctx),
             Need::Settling => self.settle(ctx),
             Need::Admission => self.seek_admission(view, dependency, ctx),
             Need::Resumption => self.seek_resumption(view, ctx),
             Need::Rest => self.leave_pool(),
         }
+        // Last: with it, the root knows that the pool knows.
+        self.stands(view.state, need);
     }
 
     fn stands(&mut self, state: State, need: Need) {
@@ -220,7 +248,7 @@ impl JobActor {
         if self.engaged || self.inside {
             return;
         }
-        let Some(pool) = self.pool(view, ctx) else {
+        let Some(pool) = &self.pool else {
             return;
         };
         self.inside = true;
@@ -238,18 +266,6 @@ impl JobActor {
                 id: self.job.id().clone(),
             });
         }
-    }
-
-    /// The pool of the job. Where it is not known yet, it is asked for, and the job is looked at again with it.
-    fn pool(&mut self, view: &View, ctx: &mut Context<JobActor>) -> Option<Addr<PoolActor>> {
-        let name = view.descriptor.pool.clone()?;
-        if self.pool.is_none() {
-            self.root.do_send(PoolOf {
-                name,
-                job: ctx.address(),
-            });
-        }
-        self.pool.clone()
     }
 
     /// Write down what is true: that its worker is gone, or the answer to what was asked of it.
@@ -303,7 +319,7 @@ impl JobActor {
     }
 
     fn enqueue(&mut self, view: &View, ctx: &mut Context<JobActor>) {
-        if let Some(pool) = self.pool(view, ctx) {
+        if let Some(pool) = &self.pool {
             pool.do_send(Enqueue {
                 rank: Rank::of(&view.descriptor),
                 slots: view.descriptor.slots,
@@ -378,7 +394,14 @@ impl Handler<Look> for JobActor {
     type Result = ();
 
     fn handle(&mut self, _: Look, ctx: &mut Context<JobActor>) {
-        self.look(ctx);
+        if !self.engaged {
+            self.look(ctx);
+        } else if self.due.is_none() {
+            self.due = Some(ctx.run_later(LET_ALONE, |actor, ctx| {
+                actor.due = None;
+                actor.look(ctx);
+            }));
+        }
     }
 }
 
@@ -386,8 +409,11 @@ impl Handler<PoolIs> for JobActor {
     type Result = ();
 
     fn handle(&mut self, PoolIs(pool): PoolIs, ctx: &mut Context<JobActor>) {
-        self.pool = Some(pool);
-        self.look(ctx);
+        self.pool = pool;
+        self.pool_is_known = true;
+        if let Some(sight) = self.waiting.take() {
+            self.saw(sight, ctx);
+        }
     }
 }
 
@@ -405,6 +431,7 @@ impl Handler<Heard> for JobActor {
 
     fn handle(&mut self, Heard(answer): Heard, ctx: &mut Context<JobActor>) {
         match answer {
+            Answer::Started { running: true, .. } => self.stands(State::Running, Need::Room),
             Answer::Forked { .. } | Answer::Started { .. } => {}
             // The next job need not wait until this end is recorded.
             Answer::Vacated { .. } => self.leave_pool(),

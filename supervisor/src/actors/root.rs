@@ -644,10 +644,14 @@ impl Handler<PoolOf> for Root {
     type Result = ();
 
     fn handle(&mut self, PoolOf { name, job }: PoolOf, _: &mut Context<Root>) {
-        match PoolName::parse(&name) {
-            Ok(name) => job.do_send(PoolIs(self.pool(&name))),
-            Err(why) => tracing::warn!(pool = name, %why, "no pool can have this name"),
-        }
+        let pool = match PoolName::parse(&name) {
+            Ok(name) => Some(self.pool(&name)),
+            Err(why) => {
+                tracing::warn!(pool = name, %why, "no pool can have this name");
+                None
+            }
+        };
+        job.do_send(PoolIs(pool));
     }
 }
 
