@@ -19,6 +19,7 @@ mod executed;
 mod inotify;
 mod output;
 mod process;
+mod reactor;
 mod socket;
 mod sys;
 mod watch;

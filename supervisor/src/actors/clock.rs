@@ -10,7 +10,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-use super::readable;
+use crate::reactor::readable;
 
 /// Far enough that no clock gets there, in seconds.
 const NEVER: i64 = 1 << 40;

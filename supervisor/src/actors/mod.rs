@@ -27,11 +27,7 @@ mod sweeper;
 pub(crate) use root::{Drain, Reload, Shutdown, Status, StatusOf};
 pub(crate) use root::{Root, Settings};
 
-use std::os::fd::AsRawFd;
 use std::time::Duration;
-
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 /// Run what blocks on a thread for that. What panics there is a fault in the program, and ends the supervisor: its jobs
 /// run on, and the next one reads what is true.
@@ -44,15 +40,6 @@ async fn off<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T 
             Err(_) => std::future::pending().await,
         },
     }
-}
-
-/// Hear when there is something to read.
-#[expect(
-    deprecated,
-    reason = "what replaces it is unsafe, for descriptors that change under it; these are owned and stay the same"
-)]
-fn readable<T: AsRawFd>(fd: T) -> std::io::Result<AsyncFd<T>> {
-    AsyncFd::with_interest(fd, Interest::READABLE)
 }
 
 /// How long to wait before the `nth` try in a row (from 1) of what the disk did not let us do.

@@ -10,8 +10,9 @@ use tokio::io::unix::AsyncFd;
 
 use super::job::{Heard, JobActor};
 use super::root::{Cannot, Root};
-use super::{backoff, off, readable};
+use super::{backoff, off};
 use crate::error::Result;
+use crate::reactor::readable;
 use crate::spawner::{Answer, Spawner};
 use crate::store::Store;
 use crate::worker::Launcher;

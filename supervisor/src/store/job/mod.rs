@@ -2,6 +2,7 @@
 
 mod ask;
 mod hold;
+mod later;
 mod wait;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use super::{Report, Store};
 use crate::error::{Error, Result};
 
 pub use ask::{Requested, Stopped};
+pub use later::Events;
 
 /// A job of a store.
 #[derive(Clone, Debug)]
