@@ -2,7 +2,8 @@
 //! state is asked whether it heals alone (R22).
 
 use crate::coverage::Coverage;
-use crate::effect::{Effect, Reply, Wake};
+use crate::effect::{Effect, Handle, Reply, Wake};
+use crate::errand::Memory;
 use crate::machine::Machine;
 use crate::mutant::Editing;
 use crate::replay::{Asking, At, Host, Wanted};
@@ -68,6 +69,10 @@ impl Host for Alone<'_> {
     }
 
     fn hear(&mut self, _: News) {}
+
+    fn memory(&self) -> Option<Memory<Handle>> {
+        None
+    }
 }
 
 /// Play `part` to its end, in at most `effects` effects, and note what it reached.

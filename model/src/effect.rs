@@ -11,6 +11,7 @@ use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
 use state_machine::id::{JobId, Key, PoolName};
 use state_machine::record::Line;
 
+use crate::errand::{Glimpse, Memory};
 use crate::filesystem::Data;
 use crate::shared::Shared;
 
@@ -58,6 +59,10 @@ pub enum Effect {
     HandOpen(Place),
     HandWrite(Handle, Request),
     WaitForHands,
+    AwaitErrand,
+    IsWanted,
+    Fork(JobId),
+    Sleep(Memory<Handle>, Option<Vec<Glimpse>>),
 }
 
 /// Which trees are looked for, to be ended (R11).
@@ -110,6 +115,12 @@ pub enum Reply {
     Done,
     /// Of a wake.
     Woke(Wake),
+    /// Of a fork: the lane of the worker.
+    Forked(u8),
+    /// Of waiting to be forked: the job.
+    Errand(JobId),
+    /// Of a sleep: what the sleeper still remembers.
+    Slept(Memory<Handle>),
     /// Of anything: it failed, and nothing that a protocol decides on came of it.
     Failed,
 }
@@ -152,6 +163,10 @@ impl Effect {
             Effect::HandOpen(_) => "hand_open",
             Effect::HandWrite(..) => "hand_write",
             Effect::WaitForHands => "wait_for_hands",
+            Effect::AwaitErrand => "await_errand",
+            Effect::IsWanted => "is_wanted",
+            Effect::Fork(_) => "fork",
+            Effect::Sleep(..) => "sleep",
         }
     }
 
@@ -171,6 +186,10 @@ impl Effect {
                 | Effect::HandOpen(_)
                 | Effect::HandWrite(..)
                 | Effect::WaitForHands
+                | Effect::AwaitErrand
+                | Effect::IsWanted
+                | Effect::Fork(_)
+                | Effect::Sleep(..)
         )
     }
 }
@@ -196,6 +215,7 @@ impl Reply {
             Reply::Filled(Fill::NoRoom) => "no room",
             Reply::Changed(Change::NotEmpty) => "not empty",
             Reply::Changed(Change::NotDirectory) => "not a directory",
+            Reply::Forked(_) | Reply::Errand(_) | Reply::Slept(_) => "value",
             Reply::Woke(Wake::Ended) => "ended",
             Reply::Woke(Wake::Asked) => "asked",
             Reply::Failed => "failed",
@@ -267,6 +287,10 @@ impl fmt::Display for Effect {
             Effect::HandOpen(place) => write!(f, "> {}", path(place)),
             Effect::HandWrite(handle, request) => write!(f, "echo {request} into {handle}"),
             Effect::WaitForHands => f.write_str("wait for hands"),
+            Effect::AwaitErrand => f.write_str("wait to be forked"),
+            Effect::IsWanted => f.write_str("does its supervisor live"),
+            Effect::Fork(id) => write!(f, "fork a worker for {id}"),
+            Effect::Sleep(..) => f.write_str("sleep until something changes"),
             Effect::HasLeft => f.write_str("is something left of the tree"),
             Effect::EndTrees(id, Search::Marked) => write!(f, "end what bears the mark of {id}"),
             Effect::EndTrees(id, Search::Holding) => write!(f, "end what has the tree of {id}"),
@@ -305,6 +329,9 @@ impl fmt::Display for Reply {
                     .collect();
                 write!(f, "{{{}}}", names.join(", "))
             }
+            Reply::Forked(lane) => write!(f, "{lane}"),
+            Reply::Errand(id) => write!(f, "{id}"),
+            Reply::Slept(_) => f.write_str("awake"),
             Reply::Woke(Wake::Ended) => f.write_str("ended"),
             Reply::Failed => f.write_str("FAILS"),
             Reply::Woke(Wake::Asked) => f.write_str("asked"),

@@ -8,7 +8,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | [`effect`], [`replay`], [`past`] | effects and replies, and the disk that answers from the past |
-//! | [`filesystem`], [`machine`] | the modelled files, locks and trees |
+//! | [`filesystem`], [`machine`], [`errand`] | the modelled files, locks, trees, and workers that wait to be forked |
 //! | [`stage`], [`role`] | what the roles have around them, and the roles |
 //! | [`mutant`] | protocols that are known to be wrong |
 //! | [`scene`], [`alone`] | how a world begins, and who heals it |
@@ -21,6 +21,7 @@ pub mod alone;
 pub mod config;
 pub mod coverage;
 pub mod effect;
+pub mod errand;
 pub mod filesystem;
 pub mod golden;
 pub mod guard;

@@ -5,6 +5,7 @@ use state_machine::disk::{Name, Place};
 use state_machine::id::JobId;
 
 use crate::effect::{Effect, Reply, Search, Until, Wake};
+use crate::errand::{Errand, Glimpse};
 use crate::filesystem::{Filesystem, Owner};
 
 /// What the trees of a world are like.
@@ -48,12 +49,25 @@ pub struct Machine {
     pub nature: Nature,
     /// The trees that live, by lane.
     trees: Vec<Tree>,
+    /// The errands of workers that were forked, by lane.
+    errands: Vec<Errand>,
+    /// The lanes of workers that can be forked. Sorted.
+    spare_workers: Vec<u8>,
 }
 
 impl Machine {
     /// Whether the process of `lane` sleeps.
     pub fn is_asleep(&self, lane: u8, effect: &Effect) -> bool {
-        matches!(effect, Effect::Wake(id, until) if self.wake(lane, id, *until).is_none())
+        match effect {
+            Effect::Wake(id, until) => self.wake(lane, id, *until).is_none(),
+            Effect::AwaitErrand => self.errand_of(lane).is_none(),
+            Effect::Fork(_) => self.spare_workers.is_empty(),
+            Effect::Sleep(memory, saw) => {
+                saw.as_ref() == Some(&Glimpse::all(&self.files))
+                    && memory.without_the_gone(&self.errands) == *memory
+            }
+            _ => false,
+        }
     }
 
     /// Let an effect of the process of `lane` happen.
@@ -69,6 +83,12 @@ impl Machine {
             }
             Effect::Wake(id, until) => Reply::Woke(self.wake(lane, id, *until).expect("it sleeps")),
             Effect::WaitForHands => Reply::Done,
+            Effect::AwaitErrand => {
+                Reply::Errand(self.errand_of(lane).expect("it sleeps").job.clone())
+            }
+            Effect::IsWanted => Reply::Is(self.errand_of(lane).is_none_or(|own| own.by.is_some())),
+            Effect::Fork(job) => Reply::Forked(self.fork(lane, job)),
+            Effect::Sleep(memory, _) => Reply::Slept(memory.without_the_gone(&self.errands)),
             Effect::HasLeft => Reply::Is(self.tree_of(lane).is_some()),
             Effect::EndTrees(id, search) => {
                 for lane in self.found(lane, id, *search) {
@@ -153,9 +173,36 @@ impl Machine {
         self.files.close_all(Owner::Tree(lane));
     }
 
-    /// The process of a lane is gone; its tree is not.
+    /// The process of a lane is gone; its tree is not, and nor are the workers that it forked.
     pub fn end_process(&mut self, lane: u8) {
         self.files.close_all(Owner::Process(lane));
+        self.errands.retain(|errand| errand.lane != lane);
+        for errand in &mut self.errands {
+            errand.by = errand.by.filter(|by| *by != lane);
+        }
+    }
+
+    /// A worker can be forked in this lane from here on.
+    pub fn offer_worker(&mut self, lane: u8) {
+        self.spare_workers.push(lane);
+        self.spare_workers.sort_unstable();
+    }
+
+    /// Let the process of `lane` fork a worker for a job. Says its lane.
+    pub fn fork(&mut self, lane: u8, job: &JobId) -> u8 {
+        let worker = self.spare_workers.remove(0);
+        self.errands.push(Errand {
+            lane: worker,
+            job: job.clone(),
+            by: Some(lane),
+        });
+        self.errands.sort_by_key(|errand| errand.lane);
+        worker
+    }
+
+    /// The errand of the worker of a lane, where it was forked.
+    pub fn errand_of(&self, lane: u8) -> Option<&Errand> {
+        self.errands.iter().find(|errand| errand.lane == lane)
     }
 
     /// The same machine after a loss of power that has left these files: nothing runs any more.
@@ -165,6 +212,8 @@ impl Machine {
             files,
             nature: self.nature,
             trees: Vec::new(),
+            errands: Vec::new(),
+            spare_workers: self.spare_workers.clone(),
         }
     }
 }

@@ -5,7 +5,7 @@ use state_machine::id::JobId;
 use crate::effect::{Effect, Reply};
 use crate::mutant::Editing;
 use crate::past::Past;
-use crate::replay::{Asking, Remembering, Stop, Wanted};
+use crate::replay::{Asking, Begun, Remembering, Stop, Wanted};
 use crate::role::{Outcome, Part};
 use crate::shared::Shared;
 use crate::stage::Standing;
@@ -26,6 +26,8 @@ pub enum Progress {
 pub struct Process {
     /// How far it is.
     pub progress: Progress,
+    /// How its past began: at its start, or when it woke up.
+    begun: Begun,
     /// What it believes.
     pub standing: Standing,
     /// The states of its job that were true at some instant since it took its first step, one bit each. Kept
@@ -38,6 +40,7 @@ impl Process {
     pub fn new(part: &Part) -> Process {
         let mut process = Process {
             progress: Progress::Dead,
+            begun: Begun::default(),
             standing: Standing::default(),
             truths: 0,
         };
@@ -68,12 +71,18 @@ impl Process {
 
     /// Whether it has begun and not ended.
     pub fn is_under_way(&self) -> bool {
-        matches!(&self.progress, Progress::Wants(past, _) if !past.is_empty())
+        matches!(&self.progress, Progress::Wants(..)) && self.has_begun()
     }
 
     /// Whether it has begun, be it over or not.
     pub fn has_begun(&self) -> bool {
-        !matches!(&self.progress, Progress::Wants(past, _) if past.is_empty())
+        let is_at_beginning = matches!(&self.progress, Progress::Wants(past, _) if past.is_empty());
+        !is_at_beginning || self.begun.memory.is_some()
+    }
+
+    /// Whether it was killed.
+    pub fn is_dead(&self) -> bool {
+        self.progress == Progress::Dead
     }
 
     /// What it came to, if it did.
@@ -86,17 +95,30 @@ impl Process {
 
     /// Take one reply more.
     pub fn take(&mut self, part: &Part, reply: Reply) {
-        if let Progress::Wants(past, _) = &self.progress {
-            let past = past.and(reply);
-            self.resume(part, past);
-        }
+        let Progress::Wants(past, _) = &self.progress else {
+            return;
+        };
+        let past = match reply {
+            // Whoever wakes up is the same, however it came to sleep.
+            Reply::Slept(memory) => {
+                self.begun = Begun {
+                    memory: Some(memory),
+                    standing: self.standing.clone(),
+                };
+                Past::default()
+            }
+            reply => past.and(reply),
+        };
+        self.resume(part, past);
     }
 
     /// It is killed. What it was told before stays told; what it had seen is nobody's business any more.
     pub fn die(&mut self) {
         self.progress = Progress::Dead;
+        self.begun = Begun::default();
         self.standing.holds = None;
         self.standing.ended = None;
+        self.standing.supervises = false;
         self.truths = 0;
     }
 
@@ -107,7 +129,7 @@ impl Process {
 
     fn resume(&mut self, part: &Part, past: Past) {
         let mut replay = Asking {
-            host: Editing::new(Remembering::new(&past), part.edit),
+            host: Editing::new(Remembering::new(&past, &self.begun), part.edit),
             syncs: part.syncs,
         };
         let played = part
@@ -122,6 +144,10 @@ impl Process {
         };
         if self.progress == Progress::Ended(Outcome::Failed) {
             self.standing.holds = None;
+            self.standing.supervises = false;
+        }
+        if !matches!(self.progress, Progress::Wants(..)) {
+            self.begun = Begun::default();
         }
     }
 }

@@ -16,6 +16,7 @@ use state_machine::id::{JobId, Key, PoolName};
 use state_machine::record::{Descriptor, History, Line, Pool, Status};
 
 use crate::effect::{Effect, Handle, Reply, Search, Until, Wake};
+use crate::errand::{Glimpse, Memory};
 use crate::filesystem::Data;
 use crate::past::Past;
 use crate::stage::{News, Stage, Standing};
@@ -39,6 +40,9 @@ pub trait Host {
 
     /// Hear what a role has come to believe.
     fn hear(&mut self, news: News);
+
+    /// What the process remembers from before it slept.
+    fn memory(&self) -> Option<Memory<Handle>>;
 }
 
 /// A disk that asks a host.
@@ -69,20 +73,31 @@ pub enum Stop {
     Failed,
 }
 
+/// How a past began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Begun {
+    /// What is remembered from before a sleep; nothing at a start.
+    pub memory: Option<Memory<Handle>>,
+    /// What was believed then.
+    pub standing: Standing,
+}
+
 /// The host that knows only the past.
 #[derive(Debug)]
 pub struct Remembering<'a> {
     past: std::vec::IntoIter<&'a Reply>,
+    memory: Option<&'a Memory<Handle>>,
     /// What the role has come to believe so far.
     pub standing: Standing,
 }
 
 impl<'a> Remembering<'a> {
-    /// Remember a past from its beginning.
-    pub fn new(past: &'a Past) -> Remembering<'a> {
+    /// Remember a past from its beginning, which was a start or an awakening.
+    pub fn new(past: &'a Past, begun: &'a Begun) -> Remembering<'a> {
         Remembering {
             past: past.replies().into_iter(),
-            standing: Standing::default(),
+            memory: begun.memory.as_ref(),
+            standing: begun.standing.clone(),
         }
     }
 }
@@ -110,6 +125,10 @@ impl Host for Remembering<'_> {
 
     fn hear(&mut self, news: News) {
         self.standing.hear(news);
+    }
+
+    fn memory(&self) -> Option<Memory<Handle>> {
+        self.memory.cloned()
     }
 }
 
@@ -328,6 +347,35 @@ impl<H: Host> Stage for Asking<H> {
     #[track_caller]
     fn wait_for_hands(&mut self) -> Result<(), H::Fault> {
         self.done(|| Effect::WaitForHands)
+    }
+
+    #[track_caller]
+    fn await_errand(&mut self) -> Result<JobId, H::Fault> {
+        expect!(self.host, || Effect::AwaitErrand, Reply::Errand(job) => job)
+    }
+
+    #[track_caller]
+    fn is_wanted(&mut self) -> Result<bool, H::Fault> {
+        self.is(|| Effect::IsWanted)
+    }
+
+    #[track_caller]
+    fn fork(&mut self, id: &JobId) -> Result<u8, H::Fault> {
+        expect!(self.host, || Effect::Fork(id.clone()), Reply::Forked(lane) => lane)
+    }
+
+    #[track_caller]
+    fn sleep(
+        &mut self,
+        memory: Memory<Handle>,
+        saw: Option<Vec<Glimpse>>,
+    ) -> Result<Memory<Handle>, H::Fault> {
+        let effect = || Effect::Sleep(memory, saw);
+        expect!(self.host, effect, Reply::Slept(memory) => memory)
+    }
+
+    fn memory(&self) -> Option<Memory<Handle>> {
+        self.host.memory()
     }
 
     fn survive(&mut self, fault: H::Fault) -> Result<(), H::Fault> {

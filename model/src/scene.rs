@@ -5,7 +5,7 @@ use state_machine::disk::{Dir, Name, Place};
 
 use crate::alone::{LANE, Trees, play};
 use crate::machine::{Machine, Nature};
-use crate::role::{Part, Role, first_job, key};
+use crate::role::{Change, Part, Role, Special, first_job, key, pool};
 
 /// What is there in the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,18 @@ pub enum Scene {
     Laid,
     /// A job that waits.
     Queued,
+    /// Two jobs that wait.
+    TwoQueued,
+    /// A job that waits, and is to be run again if its worker is lost.
+    QueuedResuming,
+    /// Two jobs that wait, and the second comes after the success of the first.
+    Dependent,
+    /// The same, and the first was cancelled.
+    Unmet,
+    /// A pool that somebody made, and what was made of it cannot be read.
+    GarbagePool,
+    /// A pool that somebody made.
+    Pooled,
     /// A job that was paused before anyone ran it.
     Paused,
     /// A job whose worker was killed, and whose tree has ended.
@@ -41,10 +53,10 @@ pub enum Scene {
 impl Scene {
     /// Whether a record is there that cannot be read.
     pub fn has_garbage(self) -> bool {
-        use Scene::{EmptiedEnd, GarbageDescriptor, GarbagePointer, GarbageStatus};
+        use Scene::{EmptiedEnd, GarbageDescriptor, GarbagePointer, GarbagePool, GarbageStatus};
         matches!(
             self,
-            GarbageStatus | EmptiedEnd | GarbageDescriptor | GarbagePointer
+            GarbageStatus | EmptiedEnd | GarbageDescriptor | GarbagePointer | GarbagePool
         )
     }
 
@@ -61,7 +73,10 @@ impl Scene {
 
     /// Whether there is no job yet.
     pub fn is_without_job(self) -> bool {
-        matches!(self, Scene::Empty | Scene::Laid | Scene::Litter)
+        matches!(
+            self,
+            Scene::Empty | Scene::Laid | Scene::Litter | Scene::GarbagePool | Scene::Pooled
+        )
     }
 
     /// The machine as it is then, with trees of this nature. With `power`, it keeps account of what would survive a
@@ -73,37 +88,69 @@ impl Scene {
             lingering: false,
             ..nature
         };
-        let mut act = |role, trees, effects| {
-            let part = Part::new(role, first_job(), "scene", 2);
+        let mut make = |role, special, trees, effects| {
+            let part = Part {
+                special,
+                ..Part::new(role, first_job(), "scene", 2)
+            };
             // A worker that is killed in its sleep is part of the scene.
             let _ = play(&mut machine, &part, effects, trees, None);
         };
         match self {
             Scene::Empty => {}
-            Scene::Laid => act(Role::Layer, Trees::End, 100),
-            Scene::GarbagePointer => act(Role::Starter, Trees::End, 100),
+            Scene::GarbagePool | Scene::Pooled => {
+                make(
+                    Role::Changer(Change::TwoSlots),
+                    Special::Nothing,
+                    Trees::End,
+                    100,
+                );
+            }
+            Scene::QueuedResuming => make(Role::Creator, Special::Resumes, Trees::End, 100),
+            Scene::Laid => make(Role::Layer, Special::Nothing, Trees::End, 100),
+            Scene::GarbagePointer => make(Role::Starter, Special::Nothing, Trees::End, 100),
             // It dies before its directory can be seen.
-            Scene::Litter => act(Role::Creator, Trees::End, 9),
-            _ => act(Role::Creator, Trees::End, 100),
+            Scene::Litter => make(Role::Creator, Special::Nothing, Trees::End, 9),
+            _ => make(Role::Creator, Special::Nothing, Trees::End, 100),
         }
         match self {
             Scene::Empty
             | Scene::Laid
             | Scene::Queued
             | Scene::Litter
+            | Scene::GarbagePool
+            | Scene::Pooled
+            | Scene::QueuedResuming
             | Scene::GarbagePointer
             | Scene::GarbageDescriptor => {}
-            Scene::Paused => act(Role::Client(Request::Pause), Trees::End, 100),
+            Scene::TwoQueued => make(Role::Creator, Special::Nothing, Trees::End, 100),
+            Scene::Dependent => make(Role::Creator, Special::After, Trees::End, 100),
+            Scene::Unmet => {
+                make(
+                    Role::Client(Request::Cancel),
+                    Special::Nothing,
+                    Trees::End,
+                    100,
+                );
+                make(Role::Creator, Special::After, Trees::End, 100);
+            }
+            Scene::Paused => make(
+                Role::Client(Request::Pause),
+                Special::Nothing,
+                Trees::End,
+                100,
+            ),
             Scene::Abandoned | Scene::Orphaned | Scene::Emptied => {
-                act(Role::Worker, Trees::OutliveTheWorker, 100)
+                make(Role::Worker, Special::Nothing, Trees::OutliveTheWorker, 100)
             }
             Scene::Ended | Scene::GarbageStatus | Scene::EmptiedEnd => {
-                act(Role::Worker, Trees::End, 100)
+                make(Role::Worker, Special::Nothing, Trees::End, 100)
             }
         }
         let garbage = match self {
             Scene::GarbageStatus => Some(Place::of_job(&first_job(), Name::Status)),
             Scene::GarbageDescriptor => Some(Place::of_job(&first_job(), Name::Descriptor)),
+            Scene::GarbagePool => Some(Dir::Pool(pool()).at(Name::Pool)),
             Scene::GarbagePointer => Some(Dir::Keys.at(Name::Pointer(key()))),
             _ => None,
         };

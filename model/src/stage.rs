@@ -9,6 +9,7 @@ use state_machine::id::JobId;
 use state_machine::job::State;
 
 use crate::effect::{Search, Until, Wake};
+use crate::errand::{Glimpse, Memory};
 
 /// The world around a role.
 pub trait Stage: Disk {
@@ -42,6 +43,27 @@ pub trait Stage: Disk {
     /// empty file away.
     fn wait_for_hands(&mut self) -> Result<(), Self::Fault>;
 
+    /// Wait until a supervisor forks this worker; the job that it is forked for.
+    fn await_errand(&mut self) -> Result<JobId, Self::Fault>;
+
+    /// Whether the supervisor that has forked this worker lives.
+    fn is_wanted(&mut self) -> Result<bool, Self::Fault>;
+
+    /// Fork a worker for a job. Says which one.
+    fn fork(&mut self, id: &JobId) -> Result<u8, Self::Fault>;
+
+    /// Sleep until something else can be seen of the jobs than was `saw`, or a worker of those that were admitted has left;
+    /// where nothing is said to have been seen, not at all. Whoever wakes up knows only what it remembers: it begins from its
+    /// beginning, and finds that in [`Stage::memory`].
+    fn sleep(
+        &mut self,
+        memory: Memory<Self::Handle>,
+        saw: Option<Vec<Glimpse>>,
+    ) -> Result<Memory<Self::Handle>, Self::Fault>;
+
+    /// What this process remembers from before it slept. No effect.
+    fn memory(&self) -> Option<Memory<Self::Handle>>;
+
     /// Go on after a fault. Errors are the faults after which nothing goes on: a replay that has come to its end.
     fn survive(&mut self, fault: Self::Fault) -> Result<(), Self::Fault>;
 }
@@ -61,6 +83,10 @@ pub enum News {
     Ended(JobId, State),
     /// This state of the job is recorded, and whoever waits for it was told so (R19).
     Recorded(JobId, State),
+    /// I am the supervisor of the store.
+    Supervises,
+    /// I am it no more, or will not be from the next effect on.
+    Retires,
 }
 
 /// What a process believes.
@@ -70,8 +96,10 @@ pub struct Standing {
     pub holds: Option<JobId>,
     /// The request that it was told to be accepted. It stays when the process ends or dies.
     pub accepted: Option<(JobId, Request)>,
-    /// The job that it was told to be acknowledged. It stays, too.
-    pub acknowledged: Option<JobId>,
+    /// The jobs that it was told to be acknowledged. They stay, too.
+    pub acknowledged: Vec<JobId>,
+    /// Whether it believes to be the supervisor.
+    pub supervises: bool,
     /// The job whose command it saw end, and how that is to be recorded.
     pub ended: Option<(JobId, State)>,
     /// The state of the job of which it has told that it is recorded. It stays.
@@ -85,9 +113,11 @@ impl Standing {
             News::Holds(id) => self.holds = Some(id),
             News::LetsGo => self.holds = None,
             News::Accepted(id, request) => self.accepted = Some((id, request)),
-            News::Acknowledged(id) => self.acknowledged = Some(id),
+            News::Acknowledged(id) => self.acknowledged.push(id),
             News::Ended(id, state) => self.ended = Some((id, state)),
             News::Recorded(id, state) => self.recorded = Some((id, state)),
+            News::Supervises => self.supervises = true,
+            News::Retires => self.supervises = false,
         }
     }
 }

@@ -2,8 +2,10 @@
 //! point.
 
 use state_machine::disk::Open;
+use state_machine::id::JobId;
 use stateright::{Model, Property};
 
+use crate::alone::LANE;
 use crate::coverage::Coverage;
 use crate::effect::{Effect, Reply};
 use crate::filesystem::Owner;
@@ -13,7 +15,7 @@ use crate::mutant::Edit;
 use crate::process::{Process, Progress};
 use crate::role::Part;
 use crate::rule::power::{self, Survivors};
-use crate::rule::{Broken, Rule, Sight, properties, rest, step};
+use crate::rule::{Broken, Rule, Sight, properties, queue, rest, step};
 use crate::scene::Scene;
 
 /// How many effects a process may take for one operation: each is bounded, whoever is in its way.
@@ -64,6 +66,8 @@ pub struct World {
     pub faults: u8,
     /// What is done about losses of power.
     pub power: Power,
+    /// The job that a worker was forked for before anyone moves, by a supervisor that is gone.
+    pub straggler: Option<JobId>,
     /// What the trees of commands are like.
     pub nature: Nature,
     /// How long those who give way wait.
@@ -148,9 +152,12 @@ impl State {
 
     /// Whether every process has ended or died.
     pub fn is_at_rest(&self) -> bool {
-        self.processes
-            .iter()
-            .all(|process| process.wants().is_none())
+        (0u8..).zip(&self.processes).all(|(lane, process)| {
+            let waits_to_be_forked = |effect: &Effect| {
+                *effect == Effect::AwaitErrand && self.machine.errand_of(lane).is_none()
+            };
+            process.wants().is_none_or(waits_to_be_forked)
+        })
     }
 
     fn process(&mut self, lane: u8) -> &mut Process {
@@ -164,7 +171,7 @@ impl Model for World {
 
     fn init_states(&self) -> Vec<State> {
         vec![State {
-            machine: self.scene.machine(self.nature, self.power != Power::Steady),
+            machine: self.machine(),
             processes: self.parts.iter().map(Process::new).collect(),
             crashes_left: self.crashes,
             faults_left: self.faults,
@@ -245,6 +252,21 @@ impl Model for World {
 }
 
 impl World {
+    /// The machine before anyone moves.
+    fn machine(&self) -> Machine {
+        let mut machine = self.scene.machine(self.nature, self.power != Power::Steady);
+        for (lane, part) in (0u8..).zip(&self.parts) {
+            if part.role.is_forked() {
+                machine.offer_worker(lane);
+            }
+        }
+        if let Some(job) = &self.straggler {
+            machine.fork(LANE, job);
+            machine.end_process(LANE);
+        }
+        machine
+    }
+
     /// The state that an action leads to.
     fn after(&self, state: &State, action: &Action) -> State {
         let mut next = state.clone();
@@ -274,6 +296,7 @@ impl World {
         next.machine.files.renumber();
         self.watch_for_readers(&mut next);
         next.broken.extend(step::in_state(&next));
+        next.broken.extend(queue::in_state(&next));
         if !matches!(action, Action::LosePower(_)) {
             // What a loss of power does was judged before it happened.
             let booted = self.power == Power::Lost && !next.may_lose_power;
@@ -306,6 +329,7 @@ impl World {
         self.coverage.note(wanted, &reply);
         let judged = step::by_effect(state, lane, effect, &reply);
         next.broken.extend(judged);
+        next.broken.extend(queue::by_effect(self, state, effect));
         self.tell(next, lane, reply);
     }
 
@@ -343,6 +367,11 @@ impl World {
                     next.broken.push(leak);
                 }
                 next.machine.end_process(lane);
+                if part.role.is_forked() {
+                    // Another one stands ready in its lane.
+                    *next.process(lane) = Process::new(part);
+                    next.machine.offer_worker(lane);
+                }
             }
             Progress::Wants(..) if process.age() > EFFECTS => {
                 next.broken

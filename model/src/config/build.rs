@@ -1,9 +1,11 @@
 //! Putting a world together: roles in a scene, and what is special about it.
 
+use state_machine::id::JobId;
+
 use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::Edit;
-use crate::role::{Part, Role, first_job};
+use crate::role::{Part, Role, first_job, second_job};
 use crate::rule::power::Survivors;
 use crate::rule::{Rule, Sight};
 use crate::scene::Scene;
@@ -21,6 +23,7 @@ pub fn world(name: &'static str, scene: Scene, roles: &[Role], crashes: u8) -> W
         crashes,
         faults: 0,
         power: Power::Steady,
+        straggler: None,
         nature: Nature::default(),
         patience: Patience::Fair,
         heal: Heal::AtRest,
@@ -92,6 +95,29 @@ impl World {
         for part in &mut self.parts {
             part.freezes = true;
         }
+        self
+    }
+
+    /// Where the first worker that can be forked was forked for this job by a supervisor that died then.
+    #[must_use]
+    pub fn with_straggler(mut self, job: JobId) -> World {
+        self.straggler = Some(job);
+        self
+    }
+
+    /// Where workers that were forked ask first whether their supervisor lives.
+    #[must_use]
+    pub fn asking_first(mut self) -> World {
+        for part in &mut self.parts {
+            part.asks_first = true;
+        }
+        self
+    }
+
+    /// Where the process of this lane is about the second job.
+    #[must_use]
+    pub fn about_the_second(mut self, lane: usize) -> World {
+        self.parts[lane].job = second_job();
         self
     }
 

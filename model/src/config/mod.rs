@@ -1,9 +1,10 @@
-//! The configurations, by name: small, hostile, and each with what must be seen in it. What holds is in `ordinary` and
-//! `hostile`, what is wrong on purpose in `wrong`.
+//! The configurations, by name: small, hostile, and each with what must be seen in it. What holds is in `ordinary`,
+//! `hostile` and `queue`, what is wrong on purpose in `wrong`.
 
 mod build;
 mod hostile;
 mod ordinary;
+mod queue;
 mod wrong;
 
 pub use build::world;
@@ -13,7 +14,7 @@ use crate::world::World;
 
 /// Every configuration in which all rules hold.
 pub fn all() -> Vec<World> {
-    [ordinary::ordinary(), hostile::hostile()].concat()
+    [ordinary::ordinary(), hostile::hostile(), queue::queue()].concat()
 }
 
 /// Every world that there is.

@@ -4,9 +4,13 @@ use state_machine::control::Request::{Cancel, Pause};
 
 use super::build::world;
 use crate::mutant::Older;
-use crate::role::Role::{self, Client, Hand, Peeker, Reader, Recoverer, Sweeper, Worker, Wrong};
+use crate::role::Role::{
+    self, Client, Forked, Hand, Peeker, Queuer, Reader, Recoverer, Supervisor, Sweeper, Worker,
+    Wrong,
+};
+use crate::role::second_job;
 use crate::rule::Rule;
-use crate::scene::Scene::{Abandoned, Ended, Orphaned, Paused, Queued};
+use crate::scene::Scene::{Abandoned, Empty, Ended, Orphaned, Paused, Queued, TwoQueued};
 use crate::world::World;
 
 /// Configurations in which a rule is broken by the protocols as they are. Once a protocol is mended its
@@ -17,6 +21,12 @@ pub fn findings() -> Vec<World> {
         // where the faster one's word was taken to. No protocol can see that coming; who wants more than one file
         // gives asks with a client.
         world("two-hands", Queued, &[Worker, Hand(Pause), Hand(Cancel)], 0).breaking(Rule::R6),
+        // A worker that was forked by a supervisor which died then, and has not claimed its job yet: the next supervisor
+        // sees that nobody holds the job, gives the slot to another, and both run. Where the worker asks, once it has
+        // the job, whether its supervisor lives, it does not come to that: `straggler`.
+        world("overtaken", TwoQueued, &[Supervisor, Forked, Forked], 0)
+            .with_straggler(second_job())
+            .breaking(Rule::R20),
     ]
 }
 
@@ -111,6 +121,27 @@ pub fn mutants() -> Vec<World> {
             &[Reader],
         ),
         wrong(Older::GiveUp, Rule::R13, "give-up", Queued, &[Reader]).failing(1),
+        wrong(
+            Older::LeaveBlindly,
+            Rule::R18,
+            "leave-blindly",
+            Empty,
+            &[Queuer, Forked],
+        ),
+        wrong(
+            Older::CountItsOwn,
+            Rule::R20,
+            "count-its-own",
+            TwoQueued,
+            &[Worker, Forked],
+        ),
+        wrong(
+            Older::RunUnclaimed,
+            Rule::R2,
+            "run-unclaimed",
+            Queued,
+            &[Supervisor],
+        ),
         wrong(
             Older::StatusThenProbe,
             Rule::R3,

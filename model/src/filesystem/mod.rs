@@ -130,7 +130,11 @@ impl Filesystem {
             | Effect::Wake(..)
             | Effect::HasLeft
             | Effect::EndTrees(..)
-            | Effect::WaitForHands => {
+            | Effect::WaitForHands
+            | Effect::AwaitErrand
+            | Effect::IsWanted
+            | Effect::Fork(_)
+            | Effect::Sleep(..) => {
                 unreachable!("not an effect of a disk: {effect}")
             }
         }

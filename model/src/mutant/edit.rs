@@ -6,7 +6,8 @@ use std::fmt;
 use state_machine::disk::{Change, Create, Fill, Mode, Open};
 
 use super::site::Site;
-use crate::effect::{Effect, Reply};
+use crate::effect::{Effect, Handle, Reply};
+use crate::errand::Memory;
 use crate::replay::{At, Host, Wanted};
 use crate::stage::News;
 
@@ -88,7 +89,9 @@ impl How {
             (How::Absent, _) => Reply::Holds(None),
             (How::Exists, _) => Reply::Created(Create::Exists),
             (How::Denied, _) => Reply::Opened(Open::Denied),
-            (_, Effect::Close(_) | Effect::Release(_) | Effect::GiveWay(_)) => Reply::Done,
+            (_, Effect::Close(_) | Effect::Release(_) | Effect::GiveWay(_) | Effect::SyncAll) => {
+                Reply::Done
+            }
             (_, Effect::Fill(..)) => Reply::Filled(Fill::Done),
             _ => Reply::Changed(Change::Done),
         }
@@ -200,5 +203,9 @@ impl<H: Host> Host for Editing<H> {
 
     fn hear(&mut self, news: News) {
         self.host.hear(news);
+    }
+
+    fn memory(&self) -> Option<Memory<Handle>> {
+        self.host.memory()
     }
 }

@@ -7,7 +7,11 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 11] = [
+const SOURCES: [(&str, &str); 14] = [
+    source(
+        "batch",
+        include_str!("../../../state-machine/src/protocol/batch.rs"),
+    ),
     source(
         "book",
         include_str!("../../../state-machine/src/protocol/book.rs"),
@@ -33,6 +37,10 @@ const SOURCES: [(&str, &str); 11] = [
         include_str!("../../../state-machine/src/protocol/look.rs"),
     ),
     source(
+        "pool",
+        include_str!("../../../state-machine/src/protocol/pool.rs"),
+    ),
+    source(
         "recover",
         include_str!("../../../state-machine/src/protocol/recover.rs"),
     ),
@@ -51,6 +59,10 @@ const SOURCES: [(&str, &str); 11] = [
     source(
         "start",
         include_str!("../../../state-machine/src/protocol/start.rs"),
+    ),
+    source(
+        "supervise",
+        include_str!("../../../state-machine/src/protocol/supervise.rs"),
     ),
 ];
 

@@ -1,26 +1,22 @@
 //! A creator: make a job and leave it to whoever admits it.
 
-use state_machine::id::Ticket;
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::hold::newborn;
 
 use super::worker::leave;
-use super::{CREATED_AT_MS, Outcome, descriptor};
+use super::{CREATED_AT_MS, Outcome, Part};
 use crate::stage::{News, Stage};
 
 /// Make a job that waits.
-pub(super) fn queue<D: Stage>(
-    disk: &mut D,
-    ticket: &Ticket,
-    now_ms: u64,
-) -> Result<Outcome, D::Fault> {
-    match create(disk, &mut descriptor(), None, ticket, Durable::Yes)? {
+pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
+    let mut descriptor = part.special.descriptor();
+    match create(disk, &mut descriptor, None, &part.ticket, Durable::Yes)? {
         Made::Job { id, lock } => {
             disk.tell(News::Holds(id.clone()));
             acknowledge(disk)?;
             disk.tell(News::Acknowledged(id.clone()));
             // Somebody may have asked something already, and left it to us because we hold the job.
-            leave(disk, newborn(id, lock, CREATED_AT_MS), now_ms)?;
+            leave(disk, newborn(id, lock, CREATED_AT_MS), part.now_ms)?;
             Ok(Outcome::Made)
         }
         Made::Crowded => Ok(Outcome::Busy),

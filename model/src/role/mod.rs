@@ -3,23 +3,30 @@
 //!
 //! No effect is made here by hand, and no rule is checked here.
 
+mod batcher;
+mod changer;
 mod client;
 mod collector;
 mod creator;
+mod forked;
 mod hand;
 mod layer;
 mod numbered;
 mod peeker;
+mod queuer;
 mod reader;
 mod recoverer;
 mod starter;
+pub(crate) mod supervisor;
 mod sweeper;
 mod worker;
 
 use state_machine::control::Request;
-use state_machine::id::{JobId, Key, Name, Ticket};
+use state_machine::id::{JobId, Key, Name, PoolName, Ticket};
 use state_machine::job::State;
-use state_machine::record::{Bytes, Command, Descriptor, Environment, Kind, OnInterrupt};
+use state_machine::record::{
+    After, AfterWhen, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt,
+};
 
 use crate::mutant::{Edit, Older};
 use crate::stage::Stage;
@@ -51,8 +58,40 @@ pub enum Role {
     Layer,
     /// Has a copy of the job's lock for a moment.
     Peeker,
+    /// Supervises the store: has those jobs run that wait, and leaves when nothing keeps it.
+    Supervisor,
+    /// Queues a job, and supervises the store if nobody does.
+    Queuer,
+    /// Is forked by a supervisor to run a job, again and again.
+    Forked,
+    /// Makes two jobs at once.
+    Batcher,
+    /// Changes what was made of a pool.
+    Changer(Change),
     /// Does one of these in a way that is known to be wrong.
     Wrong(Older),
+}
+
+/// What is changed about a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// It gets two slots.
+    TwoSlots,
+    /// It is paused.
+    Pause,
+    /// It is forgotten.
+    Forget,
+}
+
+/// What is special about the job that a creator or a queuer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Special {
+    /// Nothing.
+    Nothing,
+    /// It is run again when its worker was lost.
+    Resumes,
+    /// It comes after the first job's success, and would go before it otherwise.
+    After,
 }
 
 /// A role with what its process is given.
@@ -70,6 +109,10 @@ pub struct Part {
     pub after_boot: bool,
     /// Whether its command is frozen by a pause, and not ended.
     pub freezes: bool,
+    /// What is special about the job that it makes.
+    pub special: Special,
+    /// Whether a worker that was forked asks, once it has the job, whether its supervisor lives.
+    pub asks_first: bool,
     /// Whether its syncs are effects.
     pub syncs: bool,
     /// What is wrong about the protocols that it runs.
@@ -107,6 +150,12 @@ pub enum Outcome {
     Quiet,
     /// A job was made.
     Made,
+    /// The pool was changed.
+    Changed,
+    /// Somebody else supervises the store.
+    LeftToSupervisor,
+    /// It has left, as nothing was to be supervised.
+    Retired,
     /// A directory was laid in.
     LaidIn,
     /// The job under way was joined.
@@ -134,6 +183,8 @@ impl Part {
             now_ms,
             after_boot: false,
             freezes: false,
+            special: Special::Nothing,
+            asks_first: false,
             syncs: false,
             edit: None,
         }
@@ -149,7 +200,12 @@ impl Part {
             Role::Hand(request) => hand::write(disk, self, request),
             Role::Numbered => numbered::queue(disk, self),
             Role::Recoverer => recoverer::recover(disk, &self.job, self.now_ms),
-            Role::Creator => creator::queue(disk, &self.ticket, self.now_ms),
+            Role::Creator => creator::queue(disk, self),
+            Role::Supervisor => supervisor::supervise(disk, self, Default::default()),
+            Role::Queuer => queuer::queue(disk, self),
+            Role::Forked => forked::work(disk, self),
+            Role::Batcher => batcher::queue(disk, self),
+            Role::Changer(wish) => changer::change(disk, wish),
             Role::Starter => starter::start_and_run(disk, self),
             Role::Layer => layer::lay(disk, &self.ticket),
             Role::Collector => collector::clear(disk, &self.ticket),
@@ -167,7 +223,10 @@ impl Role {
 
     /// Whether it makes a job.
     pub fn is_maker(self) -> bool {
-        matches!(self, Role::Creator | Role::Starter | Role::Numbered)
+        matches!(
+            self,
+            Role::Creator | Role::Starter | Role::Numbered | Role::Queuer | Role::Batcher
+        )
     }
 
     /// Whether it writes a request by hand.
@@ -175,11 +234,25 @@ impl Role {
         matches!(self, Role::Hand(_))
     }
 
+    /// Whether it waits to be forked, and is there again for the next job when it has ended.
+    pub fn is_forked(self) -> bool {
+        matches!(self, Role::Forked | Role::Wrong(Older::RunUnclaimed))
+    }
+
+    /// Whether it is or becomes a supervisor.
+    pub fn supervises(self) -> bool {
+        matches!(
+            self,
+            Role::Supervisor | Role::Queuer | Role::Wrong(Older::LeaveBlindly | Older::CountItsOwn)
+        )
+    }
+
     /// The word at the head of its lane.
     pub fn word(self) -> String {
         match self {
             Role::Client(request) => format!("client ({request})"),
             Role::Hand(request) => format!("hand ({request})"),
+            Role::Changer(wish) => format!("changer ({wish:?})"),
             Role::Wrong(older) => format!("{older:?}"),
             other => format!("{other:?}").to_lowercase(),
         }
@@ -191,6 +264,19 @@ pub fn first_job() -> JobId {
     JobId::new(CREATED_AT_MS, "j", 1)
 }
 
+/// The id of the second one.
+pub fn second_job() -> JobId {
+    JobId::new(CREATED_AT_MS, "j", 2)
+}
+
+/// The pool in which all jobs wait.
+pub fn pool() -> PoolName {
+    PoolName::parse("p").expect("a letter is a name")
+}
+
+/// How many slots it has.
+pub const SLOTS: u32 = 1;
+
 /// The name under which starters start.
 pub fn name() -> Option<Name> {
     Name::parse("web").ok()
@@ -199,6 +285,25 @@ pub fn name() -> Option<Name> {
 /// The key of that name.
 pub fn key() -> Key {
     Key::parse("web").expect("a word of three letters is a key")
+}
+
+impl Special {
+    /// What such a job is to do.
+    pub fn descriptor(self) -> Descriptor {
+        let mut descriptor = descriptor();
+        match self {
+            Special::Nothing => {}
+            Special::Resumes => descriptor.on_interrupt = OnInterrupt::Resume,
+            Special::After => {
+                descriptor.priority = 1;
+                descriptor.after.push(After {
+                    job: first_job(),
+                    when: AfterWhen::Success,
+                });
+            }
+        }
+        descriptor
+    }
 }
 
 /// What every job of the model is to do. It waits in a pool, so nobody who makes it has to run it.

@@ -33,6 +33,11 @@ pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
             return Ok(Outcome::Damaged);
         }
     };
+    if part.asks_first && !disk.is_wanted()? {
+        // Whoever supervises now may have given the slot to another: it was seen that nobody held this job.
+        leave(disk, holder, part.now_ms)?;
+        return Ok(Outcome::NotRun);
+    }
     if holder.status().attempt > 0 && !holder.status().state.is_terminal() {
         // Whoever hands a job to a worker ends what the last one left (R11).
         end_leftovers(disk, id)?;

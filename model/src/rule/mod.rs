@@ -6,6 +6,7 @@
 //! Liveness is checked as safety: that somebody can always move, and that a fresh process heals what is left.
 
 pub mod power;
+pub mod queue;
 pub mod rest;
 mod sight;
 pub mod step;
@@ -45,10 +46,12 @@ pub enum Rule {
     R12,
     /// Exit statuses survive.
     R13,
-    /// Progress: where nothing fails, whoever takes a job that waits runs it.
+    /// Progress: where nothing fails, whoever takes a job that waits runs it, and none is left to nobody.
     R18,
     /// What was acknowledged survives a loss of power, and no record is torn by one.
     R19,
+    /// Adoption: one supervisor, no job started again, no more commands than slots.
+    R20,
     /// Good is never replaced by empty.
     R21,
     /// Heals alone.
@@ -74,7 +77,7 @@ pub struct Broken {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Rule; 21] = [
+    pub const ALL: [Rule; 22] = [
         Rule::R1,
         Rule::R2,
         Rule::R3,
@@ -90,6 +93,7 @@ impl Rule {
         Rule::R13,
         Rule::R18,
         Rule::R19,
+        Rule::R20,
         Rule::R21,
         Rule::R22,
         Rule::Bounded,
@@ -126,6 +130,7 @@ pub fn properties() -> Vec<Property<World>> {
         always("R13 exit statuses survive", |_, s| s.keeps(Rule::R13)),
         always("R18 progress", |_, s| s.keeps(Rule::R18)),
         always("R19 power loss", |_, s| s.keeps(Rule::R19)),
+        always("R20 adoption", |_, s| s.keeps(Rule::R20)),
         always("R21 good is never replaced by empty", |_, s| {
             s.keeps(Rule::R21)
         }),

@@ -41,7 +41,7 @@ pub fn judge(world: &World, state: &State) -> Vec<Broken> {
         .processes
         .iter()
         .map(|process| (&process.standing.acknowledged, &process.standing.recorded))
-        .filter(|promise| *promise != (&None, &None))
+        .filter(|(made, ended)| !made.is_empty() || ended.is_some())
         .collect();
     let key = hash_of(&(files, promised));
     if world.survivors.contains(key) {
@@ -84,7 +84,7 @@ fn lost(before: &State, after: &State) -> Vec<Broken> {
     let (was, is) = (&before.machine.files, &after.machine.files);
     let mut broken = Vec::new();
     for process in &before.processes {
-        if let Some(id) = &process.standing.acknowledged {
+        for id in &process.standing.acknowledged {
             // One that was swept may be gone.
             let swept = !was.has_job(id);
             if !swept && !is_whole(is, id) {

@@ -7,7 +7,7 @@ use state_machine::id::JobId;
 use state_machine::job::State as JobState;
 use state_machine::protocol::spare::SPARES;
 
-use super::{Broken, Rule};
+use super::{Broken, Rule, queue};
 use crate::alone::{Trees, play};
 use crate::filesystem::Filesystem;
 use crate::machine::Machine;
@@ -40,6 +40,7 @@ pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
     if world.patience == Patience::Fair && state.faults_left == world.faults {
         broken.extend(harmed(world, state));
     }
+    broken.extend(queue::at_rest(world, state));
     broken.extend(heals(world, state));
     broken
 }

@@ -1,10 +1,11 @@
 //! What must be seen at least once in a world: rules that are kept where nothing happens prove nothing.
 
-use state_machine::disk::Dir;
+use state_machine::disk::{Dir, Name, Read};
 use state_machine::job::State as JobState;
+use state_machine::record::{Failure, History, Pool};
 use stateright::Property;
 
-use crate::role::Outcome;
+use crate::role::{Outcome, pool, second_job};
 use crate::world::{State, World};
 
 /// Something that must be seen.
@@ -44,6 +45,20 @@ pub enum Sight {
     TwoJobs,
     /// A tree outlived its worker.
     Orphan,
+    /// Every job has ended well, and there are so many.
+    AllDone(u8),
+    /// The second job has failed for what it comes after.
+    Unmet,
+    /// A supervisor has left.
+    Retired,
+    /// Somebody found that another supervises.
+    LeftToSupervisor,
+    /// A supervisor is dead, and another one is there while a command runs.
+    Adopted,
+    /// A job that lost its worker is run again.
+    RunAgain,
+    /// The pool has two slots and is paused.
+    BothChanged,
 }
 
 impl Sight {
@@ -91,9 +106,53 @@ impl Sight {
                     worker.is_none_or(|worker| worker.wants().is_none())
                 })
             }),
+            Sight::AllDone(1) => ("one job is done", |_, s| are_done(s, 1)),
+            Sight::AllDone(_) => ("two jobs are done", |_, s| are_done(s, 2)),
+            Sight::Unmet => ("a job fails for what it comes after", |_, s| {
+                let status = s.machine.files.status_of(&second_job());
+                status.is_some_and(|status| status.failure == Some(Failure::Dependency))
+            }),
+            Sight::Retired => ("a supervisor leaves", |_, s| {
+                came_to(s, |o| o == Outcome::Retired)
+            }),
+            Sight::LeftToSupervisor => ("there is a supervisor already", |_, s| {
+                came_to(s, |o| o == Outcome::LeftToSupervisor)
+            }),
+            Sight::Adopted => (
+                "a command outlives its supervisor, and there is another",
+                |w, s| {
+                    let both = || w.parts.iter().zip(&s.processes);
+                    let died =
+                        both().any(|(part, process)| part.role.supervises() && process.is_dead());
+                    died && both().any(|(_, process)| process.standing.supervises)
+                        && !s.machine.trees().is_empty()
+                },
+            ),
+            Sight::RunAgain => ("a job that lost its worker is run again", |_, s| {
+                let mut jobs = s.machine.files.jobs().into_iter();
+                jobs.any(|id| {
+                    let history = s.machine.files.history_of(&id);
+                    let states = history.into_iter().flat_map(History::states);
+                    states.filter(|&state| state == JobState::Running).count() > 1
+                })
+            }),
+            Sight::BothChanged => ("two changes of a pool", |_, s| {
+                let data = s.machine.files.data(&Dir::Pool(pool()).at(Name::Pool));
+                let both = Pool {
+                    slots: Some(2),
+                    paused: true,
+                };
+                data.is_some_and(|data| data.pool() == Read::Value(both))
+            }),
         };
         Property::sometimes(name, seen)
     }
+}
+
+fn are_done(state: &State, number: usize) -> bool {
+    let files = &state.machine.files;
+    let jobs = files.jobs();
+    jobs.len() == number && jobs.iter().all(|id| files.recorded(id) == JobState::Done)
 }
 
 fn came_to(state: &State, is: impl Fn(Outcome) -> bool) -> bool {

@@ -1,6 +1,7 @@
 //! Whole protocols that are known to be wrong, over the same disk: those that this design grew from, and what one
 //! might write in their place.
 
+mod bad_supervisor;
 mod check_then_remove;
 mod close_only;
 mod compare_then_unlink;
@@ -9,6 +10,7 @@ mod lock_without_look;
 mod reader_mends;
 mod record_anyway;
 mod recreate;
+mod run_unclaimed;
 mod skip_running;
 mod start_unseen;
 mod status_before_empty;
@@ -25,11 +27,15 @@ pub enum Older {
     CheckThenRemove,
     /// A holder that closes its lock and does not give it up: who has a copy of it for a moment is taken for an owner (R6).
     CloseOnly,
+    /// A supervisor that counts only the jobs that it has admitted itself (R20).
+    CountItsOwn,
     /// A holder that reads the request, honours it, compares, and unlinks: a cancel that lands between the two
     /// is lost (R6).
     CompareThenUnlink,
     /// A worker that tries once to record the end, and leaves whatever came of it (R13).
     GiveUp,
+    /// A supervisor that leaves for want of work without looking again (R18).
+    LeaveBlindly,
     /// A worker that sees the end and leaves without a word (R13).
     LeaveUnrecorded,
     /// A claim that does not look whether the file that it locked still stands at the path (R1).
@@ -40,6 +46,8 @@ pub enum Older {
     RecordAnyway,
     /// A request that is placed in a job that is gone, by making it again (R10).
     Recreate,
+    /// A worker that runs a job because it was admitted, and does not claim it (R2).
+    RunUnclaimed,
     /// A holder that records the end of a job that never ran: an assertion of the product stops it (R7).
     SkipRunning,
     /// A worker that starts a command without looking for what is left of the last one (R11).
@@ -60,6 +68,9 @@ impl Older {
             Older::CheckThenRemove => check_then_remove::sweep(disk, part),
             Older::CloseOnly => close_only::hold(disk, part),
             Older::CompareThenUnlink => compare_then_unlink::honour(disk, part),
+            Older::CountItsOwn => bad_supervisor::count_its_own(disk, part),
+            Older::LeaveBlindly => bad_supervisor::leave_blindly(disk, part),
+            Older::RunUnclaimed => run_unclaimed::run(disk, part),
             Older::GiveUp => give_up::run(disk, part, true),
             Older::LeaveUnrecorded => give_up::run(disk, part, false),
             Older::ReaderMends => reader_mends::read(disk, part),

@@ -1,0 +1,144 @@
+//! Jobs that wait, those who queue them, and those who see that they are run; pools and batches.
+
+use state_machine::control::Request::{Cancel, Pause};
+
+use super::build::world;
+use crate::role::Change::{Forget, Pause as PausePool, TwoSlots};
+use crate::role::Role::{
+    Batcher, Changer, Client, Collector, Creator, Forked, Queuer, Supervisor, Worker,
+};
+use crate::role::second_job;
+use crate::rule::Sight;
+use crate::scene::Scene::{
+    Dependent, Empty, GarbagePool, Pooled, Queued, QueuedResuming, TwoQueued, Unmet,
+};
+use crate::world::World;
+
+/// Those about the queue.
+pub(super) fn queue() -> Vec<World> {
+    [supervised(), dying(), made()].concat()
+}
+
+/// Those in which nobody dies.
+fn supervised() -> Vec<World> {
+    vec![
+        world("queue-alone", Empty, &[Queuer, Forked], 0)
+            .seeing(&[Sight::AllDone(1), Sight::Retired]),
+        world("two-queuers", Empty, &[Queuer, Queuer, Forked], 0).seeing(&[
+            Sight::AllDone(2),
+            Sight::Retired,
+            Sight::LeftToSupervisor,
+        ]),
+        world("queue-retiring", Empty, &[Supervisor, Queuer, Forked], 0).seeing(&[
+            Sight::AllDone(1),
+            Sight::Retired,
+            Sight::LeftToSupervisor,
+        ]),
+        world(
+            "two-supervisors",
+            Queued,
+            &[Supervisor, Supervisor, Forked],
+            0,
+        )
+        .seeing(&[Sight::AllDone(1), Sight::Retired, Sight::LeftToSupervisor]),
+        world(
+            "queue-cancel",
+            Queued,
+            &[Supervisor, Forked, Client(Cancel)],
+            0,
+        )
+        .seeing(&[
+            Sight::AllDone(1),
+            Sight::SettledByClient,
+            Sight::LeftToHolder,
+        ]),
+        world(
+            "queue-pause",
+            Queued,
+            &[Supervisor, Forked, Client(Pause)],
+            0,
+        )
+        .seeing(&[
+            Sight::AllDone(1),
+            Sight::SettledByClient,
+            Sight::LeftToHolder,
+        ]),
+        world("adopt", TwoQueued, &[Supervisor, Worker, Forked, Forked], 0)
+            .seeing(&[Sight::AllDone(2), Sight::Done]),
+        world("straggler", TwoQueued, &[Supervisor, Forked, Forked], 0)
+            .with_straggler(second_job())
+            .asking_first()
+            .seeing(&[Sight::AllDone(2)]),
+        world("dependent", Dependent, &[Supervisor, Forked], 0).seeing(&[Sight::AllDone(2)]),
+        world(
+            "dependent-cancel",
+            Dependent,
+            &[Supervisor, Forked, Client(Cancel)],
+            0,
+        )
+        .seeing(&[Sight::AllDone(2), Sight::Unmet]),
+        world("unmet", Unmet, &[Supervisor, Client(Cancel), Forked], 0)
+            .about_the_second(1)
+            .seeing(&[Sight::Unmet, Sight::SettledByClient]),
+    ]
+}
+
+/// Those in which somebody dies.
+fn dying() -> Vec<World> {
+    vec![
+        world(
+            "supervisor-dies",
+            Queued,
+            &[Supervisor, Supervisor, Forked, Forked],
+            1,
+        )
+        .seeing(&[Sight::AllDone(1), Sight::Adopted]),
+        world(
+            "supervisor-dies-two",
+            TwoQueued,
+            &[Supervisor, Supervisor, Forked, Forked],
+            1,
+        )
+        .seeing(&[Sight::AllDone(2), Sight::Adopted]),
+        world(
+            "forked-dies",
+            QueuedResuming,
+            &[Supervisor, Forked, Forked],
+            1,
+        )
+        .seeing(&[Sight::AllDone(1), Sight::RunAgain, Sight::Orphan]),
+        world("forked-dies-left", Queued, &[Supervisor, Forked, Forked], 1)
+            .seeing(&[Sight::AllDone(1), Sight::Orphan]),
+        world("unmet-death", Unmet, &[Supervisor, Supervisor], 1).seeing(&[Sight::Unmet]),
+    ]
+}
+
+/// Those about what is made: batches and pools.
+fn made() -> Vec<World> {
+    vec![
+        world("batch", Empty, &[Batcher, Collector], 1).seeing(&[Sight::Made, Sight::TwoJobs]),
+        world("batch-taken", Queued, &[Batcher, Client(Cancel)], 1).seeing(&[Sight::Made]),
+        world("batch-creator", Empty, &[Batcher, Creator], 0).seeing(&[Sight::Made]),
+        world("batch-power", Empty, &[Batcher], 0)
+            .losing_power()
+            .seeing(&[Sight::Made]),
+        world("batch-failing", Empty, &[Batcher], 0).failing(1),
+        world("pool", Empty, &[Changer(TwoSlots), Changer(PausePool)], 1)
+            .seeing(&[Sight::BothChanged]),
+        world(
+            "pool-forget",
+            Pooled,
+            &[Changer(Forget), Changer(PausePool)],
+            1,
+        ),
+        world("pool-power", Pooled, &[Changer(PausePool)], 0)
+            .losing_power()
+            .seeing(&[Sight::BothChanged]),
+        world(
+            "garbage-pool",
+            GarbagePool,
+            &[Changer(PausePool), Changer(Forget)],
+            0,
+        ),
+    ]
+}

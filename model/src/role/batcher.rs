@@ -1,0 +1,34 @@
+//! Somebody who makes two jobs at once, of which the second comes after the first, and lets them go.
+
+use state_machine::id::JobId;
+use state_machine::protocol::batch::create_batch;
+use state_machine::protocol::hold::newborn;
+use state_machine::record::{After, AfterWhen};
+
+use super::worker::leave;
+use super::{CREATED_AT_MS, Outcome, Part, descriptor};
+use crate::stage::{News, Stage};
+
+/// Make the jobs.
+pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
+    let first = descriptor();
+    let mut second = descriptor();
+    second.order = 1;
+    second.id = JobId::new(CREATED_AT_MS, "j", 2);
+    second.after = vec![After {
+        job: first.id.clone(),
+        when: AfterWhen::Success,
+    }];
+    let mut both = [first, second];
+    let Some(locks) = create_batch(disk, &mut both, &part.ticket)? else {
+        return Ok(Outcome::Busy);
+    };
+    for descriptor in &both {
+        disk.tell(News::Acknowledged(descriptor.id.clone()));
+    }
+    for (descriptor, lock) in both.iter().zip(locks) {
+        let id = descriptor.id.clone();
+        leave(disk, newborn(id, lock, CREATED_AT_MS), part.now_ms)?;
+    }
+    Ok(Outcome::Made)
+}

@@ -1,0 +1,14 @@
+//! A worker that a supervisor forks: it learns its job by that, and claims it like any other worker.
+
+use super::{Outcome, Part, worker};
+use crate::stage::Stage;
+
+/// Wait to be forked, and run the job.
+pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
+    let job = disk.await_errand()?;
+    let part = Part {
+        job,
+        ..part.clone()
+    };
+    worker::work(disk, &part)
+}
