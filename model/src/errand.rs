@@ -28,6 +28,8 @@ pub struct Memory<H> {
     pub lock: H,
     /// The jobs that it has admitted, each with the lane of its worker.
     pub admitted: Vec<(JobId, u8)>,
+    /// The jobs that it saw ended, which they stay, each with its end. By id.
+    pub ended: Vec<(JobId, State)>,
 }
 
 /// What can be seen of a job from outside; of one that cannot be read only that it is there.

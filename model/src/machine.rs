@@ -200,6 +200,11 @@ impl Machine {
         worker
     }
 
+    /// Whether no worker can be forked, now or ever.
+    pub fn has_no_workers(&self) -> bool {
+        self.spare_workers.is_empty() && self.errands.is_empty()
+    }
+
     /// The errand of the worker of a lane, where it was forked.
     pub fn errand_of(&self, lane: u8) -> Option<&Errand> {
         self.errands.iter().find(|errand| errand.lane == lane)

@@ -150,13 +150,15 @@ impl State {
         self.broken.iter().all(|broken| broken.rule != rule)
     }
 
-    /// Whether every process has ended or died.
+    /// Whether every process has ended or died, or waits to be forked, or for workers where there are none.
     pub fn is_at_rest(&self) -> bool {
         (0u8..).zip(&self.processes).all(|(lane, process)| {
-            let waits_to_be_forked = |effect: &Effect| {
-                *effect == Effect::AwaitErrand && self.machine.errand_of(lane).is_none()
+            let rests = |effect: &Effect| match effect {
+                Effect::AwaitErrand => self.machine.errand_of(lane).is_none(),
+                Effect::Fork(_) => self.machine.has_no_workers(),
+                _ => false,
             };
-            process.wants().is_none_or(waits_to_be_forked)
+            process.wants().is_none_or(rests)
         })
     }
 

@@ -5,7 +5,7 @@ use state_machine::id::JobId;
 use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::Edit;
-use crate::role::{Part, Role, first_job, second_job};
+use crate::role::{Part, Role, Special, first_job, second_job};
 use crate::rule::power::Survivors;
 use crate::rule::{Rule, Sight};
 use crate::scene::Scene;
@@ -102,6 +102,15 @@ impl World {
     #[must_use]
     pub fn with_straggler(mut self, job: JobId) -> World {
         self.straggler = Some(job);
+        self
+    }
+
+    /// Where those who queue have made their jobs before anyone moves.
+    #[must_use]
+    pub fn with_their_jobs_made(mut self) -> World {
+        for part in &mut self.parts {
+            part.special = Special::Made;
+        }
         self
     }
 

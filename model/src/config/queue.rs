@@ -7,7 +7,7 @@ use crate::role::Change::{Forget, Pause as PausePool, TwoSlots};
 use crate::role::Role::{
     Batcher, Changer, Client, Collector, Creator, Forked, Queuer, Supervisor, Worker,
 };
-use crate::role::second_job;
+use crate::role::{first_job, second_job};
 use crate::rule::Sight;
 use crate::scene::Scene::{
     Dependent, Empty, GarbagePool, Pooled, Queued, QueuedResuming, TwoQueued, Unmet,
@@ -24,11 +24,12 @@ fn supervised() -> Vec<World> {
     vec![
         world("queue-alone", Empty, &[Queuer, Forked], 0)
             .seeing(&[Sight::AllDone(1), Sight::Retired]),
-        world("two-queuers", Empty, &[Queuer, Queuer, Forked], 0).seeing(&[
-            Sight::AllDone(2),
-            Sight::Retired,
-            Sight::LeftToSupervisor,
-        ]),
+        // With nobody to run their jobs: whatever they do, one of them supervises.
+        world("two-queuers", Empty, &[Queuer, Queuer], 0)
+            .seeing(&[Sight::TwoJobs, Sight::LeftToSupervisor]),
+        world("two-queuers-run", TwoQueued, &[Queuer, Queuer, Forked], 0)
+            .with_their_jobs_made()
+            .seeing(&[Sight::AllDone(2), Sight::Retired, Sight::LeftToSupervisor]),
         world("queue-retiring", Empty, &[Supervisor, Queuer, Forked], 0).seeing(&[
             Sight::AllDone(1),
             Sight::Retired,
@@ -63,7 +64,7 @@ fn supervised() -> Vec<World> {
             Sight::SettledByClient,
             Sight::LeftToHolder,
         ]),
-        world("adopt", TwoQueued, &[Supervisor, Worker, Forked, Forked], 0)
+        world("adopt", TwoQueued, &[Supervisor, Worker, Forked], 0)
             .seeing(&[Sight::AllDone(2), Sight::Done]),
         world("straggler", TwoQueued, &[Supervisor, Forked, Forked], 0)
             .with_straggler(second_job())
@@ -94,12 +95,13 @@ fn dying() -> Vec<World> {
         )
         .seeing(&[Sight::AllDone(1), Sight::Adopted]),
         world(
-            "supervisor-dies-two",
+            "supervisor-died",
             TwoQueued,
-            &[Supervisor, Supervisor, Forked, Forked],
-            1,
+            &[Supervisor, Forked, Forked],
+            0,
         )
-        .seeing(&[Sight::AllDone(2), Sight::Adopted]),
+        .with_straggler(first_job())
+        .seeing(&[Sight::AllDone(2)]),
         world(
             "forked-dies",
             QueuedResuming,

@@ -90,6 +90,8 @@ pub enum Special {
     Nothing,
     /// It is run again when its worker was lost.
     Resumes,
+    /// It is made already, and whoever would make it goes on from there.
+    Made,
     /// It comes after the first job's success, and would go before it otherwise.
     After,
 }
@@ -292,7 +294,7 @@ impl Special {
     pub fn descriptor(self) -> Descriptor {
         let mut descriptor = descriptor();
         match self {
-            Special::Nothing => {}
+            Special::Nothing | Special::Made => {}
             Special::Resumes => descriptor.on_interrupt = OnInterrupt::Resume,
             Special::After => {
                 descriptor.priority = 1;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use state_machine::dependency::{Seen, dependency};
 use state_machine::disk::Dir;
 use state_machine::id::JobId;
+use state_machine::job::State;
 use state_machine::protocol::look::{Look, View, look};
 use state_machine::protocol::supervise::{
     Retired, Supervision, claim_supervision, fail_unmet, is_asked, retire,
@@ -41,13 +42,14 @@ pub(crate) fn supervise<D: Stage>(
             Supervision::Ours(lock) => Memory {
                 lock,
                 admitted: Vec::new(),
+                ended: Vec::new(),
             },
             Supervision::Taken => return Ok(Outcome::LeftToSupervisor),
         },
     };
     loop {
         disk.tell(News::Supervises);
-        let round = Round::make(disk, part, &mut memory.admitted, faults)?;
+        let round = Round::make(disk, part, &mut memory, faults)?;
         if round.busy {
             memory = disk.sleep(memory, round.saw)?;
             continue;
@@ -78,7 +80,7 @@ impl Round {
     fn make<D: Stage>(
         disk: &mut D,
         part: &Part,
-        admitted: &mut Vec<(JobId, u8)>,
+        memory: &mut Memory<D::Handle>,
         faults: Faults,
     ) -> Result<Round, D::Fault> {
         let mut round = Round {
@@ -86,17 +88,25 @@ impl Round {
             busy: false,
         };
         let mut pool = Pool::new(SLOTS, false);
-        for (job, _) in &*admitted {
+        for (job, _) in &memory.admitted {
             pool.occupy(job, 1, None);
         }
-        let views = look_at_all(disk)?;
-        for (id, view) in &views {
-            let Some(view) = view else {
-                round.see(Glimpse {
-                    job: id.clone(),
-                    seen: None,
-                });
-                continue;
+        let views = look_at_all(disk, &memory.ended)?;
+        for (id, seen) in &views {
+            let view = match seen {
+                Known::View(view) => view,
+                Known::Ended(state) => {
+                    pool.remove(id);
+                    round.see(Glimpse::new(id.clone(), *state, false, false));
+                    continue;
+                }
+                Known::Damaged => {
+                    round.see(Glimpse {
+                        job: id.clone(),
+                        seen: None,
+                    });
+                    continue;
+                }
             };
             let asked = !view.held && !view.state.is_terminal() && is_asked(disk, id)?;
             let needs = need(view, asked);
@@ -108,7 +118,10 @@ impl Round {
                 asked,
             ));
             match needs {
-                Need::Nothing => pool.remove(id),
+                Need::Nothing => {
+                    pool.remove(id);
+                    memory.ended.push((id.clone(), view.state));
+                }
                 Need::Rest => {}
                 Need::Room if faults.counts_its_own => {}
                 Need::Room => pool.occupy(id, view.descriptor.slots, view.status.slot),
@@ -133,8 +146,9 @@ impl Round {
         }
         while let Some(next) = pool.admit() {
             let worker = disk.fork(&next.id)?;
-            admitted.push((next.id, worker));
+            memory.admitted.push((next.id, worker));
         }
+        memory.ended.sort();
         Ok(round)
     }
 
@@ -145,17 +159,44 @@ impl Round {
     }
 }
 
-/// Every job of the listing, with what is true about it where that can be read.
-fn look_at_all<D: Stage>(disk: &mut D) -> Result<BTreeMap<JobId, Option<View>>, D::Fault> {
+/// What is known of a job.
+enum Known {
+    /// This was seen just now.
+    View(Box<View>),
+    /// It had ended so before.
+    Ended(State),
+    /// It cannot be read.
+    Damaged,
+}
+
+impl Known {
+    fn seen(&self) -> Seen {
+        match self {
+            Known::View(view) => Seen::State(view.state),
+            Known::Ended(state) => Seen::State(*state),
+            Known::Damaged => Seen::Damaged,
+        }
+    }
+}
+
+/// Every job of the listing, with what is true about it. One that has ended is not looked at again.
+fn look_at_all<D: Stage>(
+    disk: &mut D,
+    ended: &[(JobId, State)],
+) -> Result<BTreeMap<JobId, Known>, D::Fault> {
     let mut views = BTreeMap::new();
     for name in disk.list(&Dir::Jobs)?.unwrap_or_default() {
         let word = name.to_text();
         let Some(Ok(id)) = word.map(|word| JobId::parse(&word)) else {
             continue;
         };
+        if let Some((_, state)) = ended.iter().find(|(known, _)| *known == id) {
+            views.insert(id, Known::Ended(*state));
+            continue;
+        }
         match look(disk, &id)? {
-            Look::Job(view) => drop(views.insert(id, Some(*view))),
-            Look::Damaged { .. } => drop(views.insert(id, None)),
+            Look::Job(view) => drop(views.insert(id, Known::View(view))),
+            Look::Damaged { .. } => drop(views.insert(id, Known::Damaged)),
             Look::Gone => {}
         }
     }
@@ -166,15 +207,14 @@ fn look_at_all<D: Stage>(disk: &mut D) -> Result<BTreeMap<JobId, Option<View>>, 
 fn readiness_of<D: Stage>(
     disk: &mut D,
     view: &View,
-    views: &BTreeMap<JobId, Option<View>>,
+    views: &BTreeMap<JobId, Known>,
     now_ms: u64,
 ) -> Result<Readiness, D::Fault> {
     let after = &view.descriptor.after;
     let mut seen = Vec::with_capacity(after.len());
     for one in after {
         seen.push(match views.get(&one.job) {
-            Some(Some(view)) => Seen::State(view.state),
-            Some(None) => Seen::Damaged,
+            Some(known) => known.seen(),
             // Not in the listing: that it is gone is only said by its own directory.
             None => match look(disk, &one.job)? {
                 Look::Job(view) => Seen::State(view.state),

@@ -74,7 +74,11 @@ pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
         return broken;
     }
     let files = &state.machine.files;
-    if has_supervisor(world) && !lost(world, state, Role::supervises) {
+    let supervised = state
+        .processes
+        .iter()
+        .any(|process| process.standing.supervises);
+    if has_supervisor(world) && !supervised && !lost(world, state, Role::supervises) {
         let left = files.jobs().into_iter().find(|id| is_left(files, id));
         broken.extend(left.map(|id| {
             let recorded = files.recorded(&id);

@@ -7,19 +7,26 @@ use state_machine::control::Request;
 use state_machine::disk::Disk;
 use state_machine::id::JobId;
 use state_machine::job::State;
+use state_machine::protocol::batch::create_batch;
 use state_machine::protocol::claim::{claim, claim_tree, tree_is_free};
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::forget::{Forgotten, forget, make_final, purge};
 use state_machine::protocol::hold::{Holder, note, record, take_over};
 use state_machine::protocol::look::look;
+use state_machine::protocol::pool::{Changed, PoolForgotten, Wish, change_pool, forget_pool};
 use state_machine::protocol::recover::{collect, recover_job};
 use state_machine::protocol::request::{Asked, Took, answered, discard, request, take};
 use state_machine::protocol::settle::{Searched, let_go, settle};
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start, start_numbered};
-use state_machine::record::What;
+use state_machine::protocol::supervise::{
+    Unmet, claim_supervision, fail_unmet, is_supervised, retire,
+};
+use state_machine::record::{After, AfterWhen, Descriptor, What};
 
-use crate::scene::{MADE_MS, Scene, descriptor, enter, hold, job, key, lock, status, ticket};
+use crate::scene::{
+    MADE_MS, Scene, descriptor, enter, hold, job, key, lock, pool, status, supervise, ticket,
+};
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +54,17 @@ pub(crate) enum Act {
     Recover,
     Collect,
     LayIn,
+    /// Two jobs at once, of which the second comes after the first.
+    CreateBatch,
+    /// A pool is paused.
+    PausePool,
+    ForgetPool,
+    ClaimSupervision,
+    IsSupervised,
+    /// A supervisor leaves.
+    Retire,
+    /// A job is ended that can never start.
+    FailUnmet,
 }
 
 /// What the protocol needs: nothing, the lock, or the whole job.
@@ -59,18 +77,20 @@ pub(crate) enum Ready {
 /// What the caller was told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Told {
-    /// This job is made, durably.
-    pub(crate) made: Option<JobId>,
+    /// These jobs are made, durably.
+    pub(crate) made: Vec<JobId>,
     /// The request is accepted.
     pub(crate) placed: bool,
     /// The job is forgotten.
     pub(crate) forgotten: bool,
     /// The record is written.
     pub(crate) recorded: Option<State>,
+    /// The pool is paused, or forgotten.
+    pub(crate) changed: bool,
 }
 
 impl Act {
-    pub(crate) const ALL: [Act; 24] = [
+    pub(crate) const ALL: [Act; 31] = [
         Act::Create(Durable::Yes),
         Act::Create(Durable::No),
         Act::Start(Durable::Yes),
@@ -95,6 +115,13 @@ impl Act {
         Act::Recover,
         Act::Collect,
         Act::LayIn,
+        Act::CreateBatch,
+        Act::PausePool,
+        Act::ForgetPool,
+        Act::ClaimSupervision,
+        Act::IsSupervised,
+        Act::Retire,
+        Act::FailUnmet,
     ];
 
     /// Whether somebody can come to call it in this scene.
@@ -102,7 +129,21 @@ impl Act {
         let ended = scene.rest() == Some(State::Done);
         let free = scene.has_job() && scene != Scene::Held;
         let has_spares = scene.has_spares();
+        let of_pool = matches!(self, Act::PausePool | Act::ForgetPool);
         match self {
+            _ if of_pool => scene.is_of_pool() || scene == Scene::Empty,
+            _ if scene.is_of_pool() => false,
+            Act::CreateBatch => matches!(
+                scene,
+                Scene::Empty | Scene::Queued | Scene::Ended | Scene::Litter | Scene::Spare
+            ),
+            Act::ClaimSupervision | Act::IsSupervised => {
+                matches!(scene, Scene::Empty | Scene::Queued | Scene::Supervised)
+            }
+            // What is not there cannot be left.
+            _ if scene == Scene::Supervised => false,
+            Act::Retire => !has_spares && scene != Scene::Litter,
+            Act::PausePool | Act::ForgetPool => false,
             Act::Create(_) | Act::Collect => true,
             Act::LayIn => {
                 has_spares || matches!(scene, Scene::Empty | Scene::Queued | Scene::Litter)
@@ -119,9 +160,13 @@ impl Act {
                     | Scene::NamedNobody
                     | Scene::NamedEnded
             ),
-            Act::Claim | Act::TreeIsFree | Act::Look | Act::Ask(_) | Act::Forget | Act::Recover => {
-                scene.has_job()
-            }
+            Act::Claim
+            | Act::TreeIsFree
+            | Act::Look
+            | Act::Ask(_)
+            | Act::Forget
+            | Act::Recover
+            | Act::FailUnmet => scene.has_job(),
             Act::TakeOver | Act::Settle | Act::LetGo | Act::Discard => free,
             // Only of a job that can still run.
             Act::ClaimTree | Act::Note => free && !ended,
@@ -136,6 +181,7 @@ impl Act {
     pub(crate) fn prepare(self, disk: &mut FsDisk) -> Ready {
         match self {
             Act::TakeOver => Ready::Lock(lock(disk)),
+            Act::Retire => Ready::Lock(supervise(disk)),
             Act::ClaimTree
             | Act::Note
             | Act::RecordRunning
@@ -166,7 +212,7 @@ impl Act {
                 let made = create(disk, &mut descriptor, None, &mine, durable)?;
                 if let Made::Job { id, lock } = made {
                     acknowledge(disk)?;
-                    told.made = Some(id);
+                    told.made.push(id);
                     drop(lock);
                 }
             }
@@ -238,22 +284,61 @@ impl Act {
             (Act::Collect, _) => {
                 collect(disk, &mine)?;
             }
+            (Act::CreateBatch, _) => {
+                let mut both = two_at_once();
+                if let Some(locks) = create_batch(disk, &mut both, &mine)? {
+                    told.made = both.into_iter().map(|made| made.id).collect();
+                    drop(locks);
+                }
+            }
+            (Act::PausePool, _) => {
+                let wish = Wish {
+                    slots: None,
+                    paused: Some(true),
+                };
+                told.changed = matches!(change_pool(disk, &pool(), wish)?, Changed::Is(_));
+            }
+            (Act::ForgetPool, _) => {
+                told.changed = forget_pool(disk, &pool())? == PoolForgotten::Yes;
+            }
+            (Act::ClaimSupervision, _) => drop(claim_supervision(disk)?),
+            (Act::IsSupervised, _) => {
+                is_supervised(disk)?;
+            }
+            (Act::Retire, Ready::Lock(lock)) => drop(retire(disk, lock)?),
+            (Act::FailUnmet, _) => {
+                let unmet = fail_unmet(disk, &id, "0-y is failed", MADE_MS, 2_600)?;
+                told.recorded = (unmet == Unmet::Recorded).then_some(State::Failed);
+            }
             (act, _) => unreachable!("{act:?} was prepared otherwise"),
         }
         Ok(told)
     }
 }
 
-fn acknowledged<D>(disk: &mut D, started: Started<LockFile>) -> Result<Option<JobId>, DiskError>
+/// Two jobs, the first of which bears the id of the job of the scene, where it has one.
+fn two_at_once() -> [Descriptor; 2] {
+    let first = descriptor(MADE_MS, None);
+    let mut second = descriptor(MADE_MS + 1, None);
+    second.order = 1;
+    second.id = JobId::new(MADE_MS + 1, "x", 2);
+    second.after = vec![After {
+        job: first.id.clone(),
+        when: AfterWhen::Success,
+    }];
+    [first, second]
+}
+
+fn acknowledged<D>(disk: &mut D, started: Started<LockFile>) -> Result<Vec<JobId>, DiskError>
 where
     D: Disk<Handle = LockFile, Fault = DiskError>,
 {
     let Started::New { id, lock } = started else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     acknowledge(disk)?;
     drop(lock);
-    Ok(Some(id))
+    Ok(vec![id])
 }
 
 /// As a worker does that has nothing to end.

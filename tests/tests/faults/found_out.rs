@@ -150,7 +150,8 @@ fn a_store_that_is_wrong_is_found_out() {
         spoil(&root, &dir);
         let expected = Expected {
             rest: vec![scene.rest().map(|state| state.to_string())],
-            made: Some(job().as_str().to_owned()),
+            made: vec![job().as_str().to_owned()],
+            pool: Vec::new(),
             kept: kept.into_iter().collect(),
             may_ask: false,
             odd_spare: scene.odd_spare(),

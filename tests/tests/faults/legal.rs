@@ -13,8 +13,10 @@ use serde_json::Value;
 pub(crate) struct Expected {
     /// The states that the job of the scene may have come to; `None` among them where it may be gone.
     pub(crate) rest: Vec<Option<String>>,
-    /// A job that somebody was told of.
-    pub(crate) made: Option<String>,
+    /// Jobs that somebody was told of.
+    pub(crate) made: Vec<String>,
+    /// What may be written down of the pool `web`; `None` among them where nothing may be.
+    pub(crate) pool: Vec<Option<String>>,
     /// Files that must be as they were: those of an end.
     pub(crate) kept: Vec<(String, Vec<u8>)>,
     /// Whether a hand has made a control file and not filled it.
@@ -76,10 +78,12 @@ pub(crate) fn faults(root: &Path, job: &str, expected: &Expected) -> Vec<String>
             }
         }
     }
-    if let Some(made) = &expected.made
-        && !jobs.contains(made)
-    {
+    for made in expected.made.iter().filter(|made| !jobs.contains(made)) {
         wrong.push(format!("{made} was acknowledged and is not there"));
+    }
+    wrong.extend(of_pool(root, expected));
+    if File::open(root.join("supervisor.lock")).is_ok_and(|lock| !becomes_free(&lock)) {
+        wrong.push("nobody lives, and the store has a supervisor".into());
     }
     let state = jobs.iter().any(|id| id == job).then(|| recorded(root, job));
     if !expected.rest.contains(&state) {
@@ -94,6 +98,26 @@ pub(crate) fn faults(root: &Path, job: &str, expected: &Expected) -> Vec<String>
         if now.as_ref() != Some(bytes) && jobs.iter().any(|id| id == job) {
             wrong.push(format!("{file} of an ended job has changed"));
         }
+    }
+    wrong
+}
+
+/// What is wrong with the pool `web`.
+fn of_pool(root: &Path, expected: &Expected) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let dir = root.join("pools/web");
+    let recorded = fs::read_to_string(dir.join("pool.json")).ok();
+    let recorded = recorded.map(|text| text.trim_end().to_owned());
+    if !expected.pool.is_empty() && !expected.pool.contains(&recorded) {
+        let may = &expected.pool;
+        wrong.push(format!("the pool is {recorded:?}, not one of {may:?}"));
+    }
+    let known = ["placement.lock", "pool.json", "pool.json.new"];
+    let strange = names(&dir).into_iter();
+    let strange = strange.filter(|name| !known.contains(&&**name));
+    wrong.extend(strange.map(|name| format!("{name} is in the pool")));
+    if File::open(dir.join("placement.lock")).is_ok_and(|lock| !becomes_free(&lock)) {
+        wrong.push("the placement lock is held".into());
     }
     wrong
 }
@@ -217,6 +241,11 @@ fn of_job(root: &Path, id: &str, expected: &Expected) -> Vec<String> {
 
 /// Wait until nobody has a lock of a job, or of what may become one, any more, as nobody lives who could.
 pub(crate) fn wait_for_locks(root: &Path) {
+    for lock in ["supervisor.lock", "pools/web/placement.lock"] {
+        if let Ok(file) = File::open(root.join(lock)) {
+            becomes_free(&file);
+        }
+    }
     for parent in ["jobs", "staging", "spares"].map(|parent| root.join(parent)) {
         for dir in names(&parent).iter().map(|name| parent.join(name)) {
             for lock in ["lock", "tree"] {

@@ -8,15 +8,17 @@ use std::path::Path;
 use outlive::disk::{FsDisk, LockFile};
 use rustix::fs::FlockOperation;
 use state_machine::control::Request;
-use state_machine::id::{JobId, Key, Name as JobName, Ticket};
+use state_machine::id::{JobId, Key, Name as JobName, PoolName, Ticket};
 use state_machine::job::State;
 use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree};
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over};
+use state_machine::protocol::pool::{Changed, Wish, change_pool};
 use state_machine::protocol::request::{request, take};
 use state_machine::protocol::settle::let_go;
 use state_machine::protocol::spare::{LaidIn, SPARES, lay_in};
 use state_machine::protocol::start::{Started, start};
+use state_machine::protocol::supervise::{Supervision, claim_supervision};
 use state_machine::record::{
     Command, Descriptor, Environment, Exit, Kind, Line, OnInterrupt, Output, PauseMode, Status,
     What,
@@ -30,6 +32,11 @@ pub(crate) const MADE_MS: u64 = 1_000;
 const NOTES: &str = "mine\n";
 /// Too little room for a descriptor.
 const SHORT: &str = "          \n";
+
+/// Where what was made of the pool of a scene is written down.
+pub(crate) const POOL_FILE: &str = "pools/web/pool.json";
+/// What cannot be read there.
+pub(crate) const GARBAGE: &str = "{\"slots\":";
 
 /// What is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +90,18 @@ pub(crate) enum Scene {
     SpareLinked,
     /// One, and a queued job with the id that the next one would bear.
     SpareQueued,
+    /// A pool that somebody made.
+    Pooled,
+    /// The same, and what was made of it cannot be read.
+    PoolDamaged,
+    /// The same, and somebody has its placement lock.
+    PoolHeld,
+    /// A queued job, and a supervisor.
+    Supervised,
 }
 
 impl Scene {
-    pub(crate) const ALL: [Scene; 28] = [
+    pub(crate) const ALL: [Scene; 32] = [
         Scene::Empty,
         Scene::Queued,
         Scene::Paused,
@@ -115,11 +130,20 @@ impl Scene {
         Scene::SpareShort,
         Scene::SpareLinked,
         Scene::SpareQueued,
+        Scene::Pooled,
+        Scene::PoolDamaged,
+        Scene::PoolHeld,
+        Scene::Supervised,
     ];
 
     /// Whether there is a job.
     pub(crate) fn has_job(self) -> bool {
         self.rest().is_some()
+    }
+
+    /// Whether it is about a pool.
+    pub(crate) fn is_of_pool(self) -> bool {
+        matches!(self, Scene::Pooled | Scene::PoolDamaged | Scene::PoolHeld)
     }
 
     /// Whether there are directories for jobs to come.
@@ -151,7 +175,7 @@ impl Scene {
     pub(crate) fn rest(self) -> Option<State> {
         Some(match self {
             Scene::Empty | Scene::NamedNobody => return None,
-            Scene::SpareQueued => State::Queued,
+            Scene::SpareQueued | Scene::Supervised => State::Queued,
             Scene::Queued | Scene::Litter | Scene::Held | Scene::Named => State::Queued,
             Scene::EmptyControl => State::Queued,
             Scene::WrongWord | Scene::PausedResume => State::Queued,
@@ -166,13 +190,16 @@ impl Scene {
             | Scene::SpareHeld
             | Scene::SpareOdd
             | Scene::SpareShort
-            | Scene::SpareLinked => return None,
+            | Scene::SpareLinked
+            | Scene::Pooled
+            | Scene::PoolDamaged
+            | Scene::PoolHeld => return None,
         })
     }
 
     /// Put it into an empty directory. What others have open in it is handed back.
     pub(crate) fn make(self, root: &Path) -> Option<LockFile> {
-        for dir in ["jobs", "staging", "trash", "keys"] {
+        for dir in ["jobs", "staging", "trash", "keys", "pools"] {
             fs::create_dir(root.join(dir)).expect("the scratch directory is ours");
         }
         let mut disk = FsDisk::new(root.to_owned());
@@ -289,6 +316,19 @@ impl Scene {
                 queue(&mut disk);
                 lay(&mut disk);
             }
+            Scene::Pooled => make_pool(&mut disk),
+            Scene::PoolDamaged => {
+                make_pool(&mut disk);
+                fs::write(root.join(POOL_FILE), GARBAGE).expect("it is ours");
+            }
+            Scene::PoolHeld => {
+                make_pool(&mut disk);
+                return Some(lock_file(&root.join("pools/web/placement.lock")));
+            }
+            Scene::Supervised => {
+                queue(&mut disk);
+                return Some(supervise(&mut disk));
+            }
         }
         None
     }
@@ -370,8 +410,34 @@ fn lay(disk: &mut FsDisk) {
     assert_eq!(laid.expect("this disk works"), LaidIn::Yes);
 }
 
+/// The pool of a scene.
+pub(crate) fn pool() -> PoolName {
+    PoolName::parse("web").expect("it is a name")
+}
+
+fn make_pool(disk: &mut FsDisk) {
+    let wish = Wish {
+        slots: Some(3),
+        paused: None,
+    };
+    let changed = change_pool(disk, &pool(), wish).expect("this disk works");
+    assert!(matches!(changed, Changed::Is(_)), "{changed:?}");
+}
+
+/// Become the supervisor.
+pub(crate) fn supervise(disk: &mut FsDisk) -> LockFile {
+    match claim_supervision(disk) {
+        Ok(Supervision::Ours(lock)) => lock,
+        other => panic!("nobody is it: {other:?}"),
+    }
+}
+
 fn lock_of_spare(root: &Path) -> LockFile {
-    let lock = fs::File::open(root.join("spares/0/lock")).expect("it was laid in");
+    lock_file(&root.join("spares/0/lock"))
+}
+
+fn lock_file(path: &Path) -> LockFile {
+    let lock = fs::File::open(path).expect("it is there");
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
     LockFile::from(OwnedFd::from(lock))
 }

@@ -18,7 +18,7 @@ use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
 
 use crate::act::{Act, Told};
 use crate::legal::{Expected, faults, wait_for_locks};
-use crate::scene::{MADE_MS, Scene, job, ticket};
+use crate::scene::{GARBAGE, MADE_MS, Scene, job, ticket};
 
 /// A protocol in a scene.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,10 @@ impl Trial {
         }
         let expected = Expected {
             rest: self.may_rest(told),
-            made: told.and_then(|told| Some(told.made.as_ref()?.as_str().to_owned())),
+            made: told.map_or_else(Vec::new, |told| {
+                told.made.iter().map(|id| id.as_str().to_owned()).collect()
+            }),
+            pool: self.may_be_of_pool(told),
             kept,
             may_ask: self.scene == Scene::EmptyControl,
             odd_spare: self.scene.odd_spare(),
@@ -100,6 +103,26 @@ impl Trial {
         bytes.map(|bytes| (file, bytes)).into_iter().collect()
     }
 
+    /// What may be written down of the pool: what was, and what was wished.
+    fn may_be_of_pool(self, told: Option<&Told>) -> Vec<Option<String>> {
+        let before = match self.scene {
+            Scene::Pooled | Scene::PoolHeld => Some(r#"{"slots":3,"paused":false}"#.to_owned()),
+            Scene::PoolDamaged => Some(GARBAGE.to_owned()),
+            _ => None,
+        };
+        let wished = match (self.act, self.scene) {
+            (Act::ForgetPool, Scene::Pooled) => None,
+            (Act::PausePool, Scene::Pooled) => Some(r#"{"slots":3,"paused":true}"#.to_owned()),
+            (Act::PausePool, Scene::Empty) => Some(r#"{"paused":true}"#.to_owned()),
+            _ => before.clone(),
+        };
+        match told {
+            None => vec![before, wished],
+            Some(told) if told.changed => vec![wished],
+            Some(_) => vec![before],
+        }
+    }
+
     /// The states that the job may have come to.
     fn may_rest(self, told: Option<&Told>) -> Vec<Option<String>> {
         let base = self.scene.rest();
@@ -111,6 +134,11 @@ impl Trial {
             }
             Act::RecordDone if told.is_none_or(|told| told.recorded.is_some()) => {
                 Some(word(State::Done))
+            }
+            Act::FailUnmet
+                if self.scene != Scene::Held && told.is_none_or(|told| told.recorded.is_some()) =>
+            {
+                Some(word(State::Failed)).filter(|_| base.is_some())
             }
             Act::Ask(request) if told.is_none_or(|told| told.placed) => {
                 base.map(|base| word(after(base, self.scene, request)))

@@ -286,6 +286,7 @@ fn cannot_be_read(bytes: &[u8]) -> bool {
     Descriptor::decode(bytes).is_err()
         && Status::decode(bytes).is_err()
         && Pointer::decode(bytes).is_err()
+        && Pool::decode(bytes).is_err()
         && !matches!(Control::decode(bytes), Control::Asked(_))
 }
 

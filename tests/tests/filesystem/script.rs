@@ -7,9 +7,9 @@ use outlive_model::role::descriptor;
 use outlive_tests::Dice;
 use state_machine::control::Request;
 use state_machine::disk::{Dir, Mode, Name, Place, Pointer};
-use state_machine::id::{JobId, Key, Ticket};
+use state_machine::id::{JobId, Key, PoolName, Ticket};
 use state_machine::job::State;
-use state_machine::record::{Line, Status, What};
+use state_machine::record::{Line, Pool, Status, What};
 
 /// How many processes there are; each can have a tree.
 const PROCESSES: u64 = 3;
@@ -61,12 +61,22 @@ pub(crate) struct Script {
     dirs: Vec<Dir>,
     names: Vec<Name>,
     keys: Vec<Key>,
+    pools: Vec<PoolName>,
     tickets: Vec<Ticket>,
     ids: Vec<JobId>,
     syncs: bool,
 }
 
-const STANDING: [Dir; 5] = [Dir::Jobs, Dir::Staging, Dir::Trash, Dir::Keys, Dir::Spares];
+/// The directories that always stand. The one that they are all in is not among them: the model's holds only what is in no
+/// other.
+const STANDING: [Dir; 6] = [
+    Dir::Jobs,
+    Dir::Staging,
+    Dir::Trash,
+    Dir::Keys,
+    Dir::Spares,
+    Dir::Pools,
+];
 
 /// What can happen, and how often.
 const WEIGHTS: &[(Kind, u64)] = &[
@@ -137,6 +147,7 @@ impl Script {
             .iter()
             .map(|word| Ticket::parse(word).unwrap())
             .collect();
+        let pools = vec![PoolName::parse("p").unwrap()];
         let dirs = ids
             .iter()
             .cloned()
@@ -144,6 +155,7 @@ impl Script {
             .chain(tickets.iter().cloned().map(Dir::Staged))
             .chain(tickets.iter().cloned().map(Dir::Trashed))
             .chain((0..some as u8).map(Dir::Spare))
+            .chain(pools.iter().cloned().map(Dir::Pool))
             .collect();
         let mut names = vec![
             Name::Descriptor,
@@ -163,6 +175,7 @@ impl Script {
             dirs,
             names,
             keys: vec![Key::parse("k").unwrap()],
+            pools,
             tickets,
             ids,
             syncs,
@@ -219,6 +232,7 @@ impl Script {
             Kind::Write => self.write(files),
             Kind::Fill => self.fill(files)?,
             Kind::Append => self.append(files),
+            Kind::Sync if self.syncs && self.dice.chance(20) => Effect::SyncAll,
             Kind::Sync if self.syncs => Effect::Sync(self.any_place(files, 80)),
             Kind::Sync => return None,
             // Else hardly anything is ever appended to a directory.
@@ -329,11 +343,17 @@ impl Script {
     fn blind(&mut self) -> Place {
         match self.dice.below(100) {
             0..20 => Place::Dir(self.dice.pick(&self.dirs).clone()),
-            20..82 => {
+            20..76 => {
                 let dir = self.dice.pick(&self.dirs).clone();
                 dir.at(self.dice.pick(&self.names).clone())
             }
-            82..91 => {
+            76..80 => Dir::Root.at(Name::SupervisorLock),
+            80..84 => {
+                let pool = Dir::Pool(self.dice.pick(&self.pools).clone());
+                let names = [Name::Pool, Name::NewPool, Name::PlacementLock];
+                pool.at(self.dice.pick(&names).clone())
+            }
+            84..92 => {
                 let key = self.dice.pick(&self.keys).clone();
                 let names = [
                     Name::KeyLock(key.clone()),
@@ -355,11 +375,12 @@ impl Script {
             }
             dir = self.dice.pick(&self.dirs).clone();
         }
-        match self.dice.below(5) {
+        match self.dice.below(6) {
             0 => Effect::ReadDescriptor(dir),
             1 => Effect::ReadStatus(dir),
             2 => Effect::ReadHistory(dir),
             3 => Effect::ReadControl(self.any_place(files, 85)),
+            4 => Effect::ReadPool(self.dice.pick(&self.pools).clone()),
             _ => Effect::ReadPointer(self.dice.pick(&self.keys).clone()),
         }
     }
@@ -371,6 +392,7 @@ impl Script {
             Place::File(_, Name::Status | Name::NewStatus) => 1,
             Place::File(_, Name::Control | Name::Taken | Name::Request(_)) => 2,
             Place::File(_, Name::Pointer(_) | Name::NewPointer(_)) => 3,
+            Place::File(_, Name::Pool | Name::NewPool) => 5,
             _ => 4,
         };
         let what = match self.dice.below(100) {
@@ -393,7 +415,7 @@ impl Script {
             }
             place = self.place(files, 90);
         }
-        let what = self.dice.below(5);
+        let what = self.dice.below(6);
         can_be_filled(files, &place).then(|| Effect::Fill(place, self.data(what)))
     }
 
@@ -425,6 +447,10 @@ impl Script {
             3 => Data::Pointer(Pointer {
                 job: self.dice.pick(&self.ids).clone(),
                 count: self.dice.below(3),
+            }),
+            5 => Data::Pool(Pool {
+                slots: self.dice.chance(50).then_some(2),
+                paused: self.dice.chance(50),
             }),
             _ => Data::Blank,
         }

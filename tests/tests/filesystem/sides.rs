@@ -16,6 +16,7 @@ use std::time::Duration;
 use outlive::DiskError;
 use outlive::disk::{FsDisk, LockFile};
 use outlive_model::effect::{Effect, Handle, Reply, path};
+use outlive_model::errand::Memory;
 use outlive_model::filesystem::{Data, Filesystem, Owner};
 use outlive_model::replay::{Asking, At, Host};
 use outlive_model::stage::{News, Stage};
@@ -84,6 +85,10 @@ impl Host for Asked<'_> {
     }
 
     fn hear(&mut self, _: News) {}
+
+    fn memory(&self) -> Option<Memory<Handle>> {
+        None
+    }
 }
 
 impl Side for Model {
@@ -149,7 +154,7 @@ pub(crate) struct Real {
 /// Something that stands: its path below the root, its inode, and its bytes where it is a file.
 pub(crate) type Entry = (Vec<u8>, u64, Option<Vec<u8>>);
 
-const STANDING: [&str; 5] = ["jobs", "staging", "trash", "keys", "spares"];
+const STANDING: [&str; 6] = ["jobs", "staging", "trash", "keys", "spares", "pools"];
 
 impl Real {
     /// A real disk in an empty directory.
@@ -269,6 +274,16 @@ impl Real {
         let mut found = Vec::new();
         for dir in STANDING {
             self.walk_from(dir.as_bytes(), &self.root.join(dir), &mut found);
+        }
+        // What is in none of them.
+        let root = fs::metadata(&self.root).expect("it stands");
+        found.push((b".".to_vec(), root.ino(), None));
+        for entry in fs::read_dir(&self.root).expect("it is a directory") {
+            let name = entry.expect("it can be read").file_name();
+            if !STANDING.iter().any(|dir| *dir == name) {
+                let path = [b"./", name.as_bytes()].concat();
+                self.walk_from(&path, &self.root.join(&name), &mut found);
+            }
         }
         found
     }
