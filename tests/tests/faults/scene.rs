@@ -94,14 +94,12 @@ pub(crate) enum Scene {
     Pooled,
     /// The same, and what was made of it cannot be read.
     PoolDamaged,
-    /// The same, and somebody has its placement lock.
-    PoolHeld,
     /// A queued job, and a supervisor.
     Supervised,
 }
 
 impl Scene {
-    pub(crate) const ALL: [Scene; 32] = [
+    pub(crate) const ALL: [Scene; 31] = [
         Scene::Empty,
         Scene::Queued,
         Scene::Paused,
@@ -132,7 +130,6 @@ impl Scene {
         Scene::SpareQueued,
         Scene::Pooled,
         Scene::PoolDamaged,
-        Scene::PoolHeld,
         Scene::Supervised,
     ];
 
@@ -143,7 +140,7 @@ impl Scene {
 
     /// Whether it is about a pool.
     pub(crate) fn is_of_pool(self) -> bool {
-        matches!(self, Scene::Pooled | Scene::PoolDamaged | Scene::PoolHeld)
+        matches!(self, Scene::Pooled | Scene::PoolDamaged)
     }
 
     /// Whether there are directories for jobs to come.
@@ -192,8 +189,7 @@ impl Scene {
             | Scene::SpareShort
             | Scene::SpareLinked
             | Scene::Pooled
-            | Scene::PoolDamaged
-            | Scene::PoolHeld => return None,
+            | Scene::PoolDamaged => return None,
         })
     }
 
@@ -321,10 +317,6 @@ impl Scene {
                 make_pool(&mut disk);
                 fs::write(root.join(POOL_FILE), GARBAGE).expect("it is ours");
             }
-            Scene::PoolHeld => {
-                make_pool(&mut disk);
-                return Some(lock_file(&root.join("pools/web/placement.lock")));
-            }
             Scene::Supervised => {
                 queue(&mut disk);
                 return Some(supervise(&mut disk));
@@ -433,11 +425,7 @@ pub(crate) fn supervise(disk: &mut FsDisk) -> LockFile {
 }
 
 fn lock_of_spare(root: &Path) -> LockFile {
-    lock_file(&root.join("spares/0/lock"))
-}
-
-fn lock_file(path: &Path) -> LockFile {
-    let lock = fs::File::open(path).expect("it is there");
+    let lock = fs::File::open(root.join("spares/0/lock")).expect("it was laid in");
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody has it");
     LockFile::from(OwnedFd::from(lock))
 }

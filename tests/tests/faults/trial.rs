@@ -106,7 +106,7 @@ impl Trial {
     /// What may be written down of the pool: what was, and what was wished.
     fn may_be_of_pool(self, told: Option<&Told>) -> Vec<Option<String>> {
         let before = match self.scene {
-            Scene::Pooled | Scene::PoolHeld => Some(r#"{"slots":3,"paused":false}"#.to_owned()),
+            Scene::Pooled => Some(r#"{"slots":3,"paused":false}"#.to_owned()),
             Scene::PoolDamaged => Some(GARBAGE.to_owned()),
             _ => None,
         };
@@ -144,7 +144,7 @@ impl Trial {
                 base.map(|base| word(after(base, self.scene, request)))
             }
             // Where there is no job, it bears the id of the one that others have.
-            Act::Create(_) if base.is_none() => Some(word(State::Queued)),
+            Act::Create(_) | Act::CreateBatch if base.is_none() => Some(word(State::Queued)),
             Act::Forget if base == Some(State::Done) => match told {
                 Some(told) if !told.forgotten => None,
                 _ => Some(None),
