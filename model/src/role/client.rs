@@ -21,7 +21,8 @@ pub(super) fn ask<D: Stage>(
         Asked::Placed => disk.tell(News::Accepted(id.clone(), asked)),
         Asked::Standing(standing) => disk.tell(News::Accepted(id.clone(), standing)),
         Asked::Ended(_) | Asked::TooLate => return Ok(Outcome::NeedsNone),
-        Asked::Busy(_) | Asked::Crowded => return Ok(Outcome::Busy),
+        Asked::Busy(_) => return Ok(Outcome::Busy),
+        Asked::Crowded => return Ok(Outcome::Crowded),
         Asked::Gone => return Ok(Outcome::Gone),
         Asked::Damaged(_) => return Ok(Outcome::Damaged),
     }

@@ -164,6 +164,8 @@ pub enum Outcome {
     Joined,
     /// Others were in the way all the time.
     Busy,
+    /// The request found no place, as collectors took it away every time.
+    Crowded,
     /// The command was not run, as it could not be recorded that it runs.
     NotRun,
     /// The job's lock was held, and it had a copy of it.

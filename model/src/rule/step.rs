@@ -273,6 +273,11 @@ pub fn by_outcome(process: &Process, end: End<'_>) -> Vec<Broken> {
     if end.smooth && outcome == Outcome::Busy && role.is_maker() {
         broken.push(Rule::R18.broken("a job that nothing keeps from being made is not made"));
     }
+    // A collector goes by once, and takes at most one of the tries of a request away.
+    if end.smooth && outcome == Outcome::Crowded {
+        broken
+            .push(Rule::R18.broken("a request that nothing keeps from being placed is not placed"));
+    }
     broken.extend(unrecorded(process, end.files).map(|how| Rule::R13.broken(how)));
     broken.extend(unfinished(process, outcome, end).map(|how| Rule::R7.broken(how)));
     if role.is_reader() {
