@@ -8,6 +8,7 @@ use state_machine::config::Config;
 use state_machine::control::{Control, Request};
 use state_machine::disk::Pointer;
 use state_machine::record::{Descriptor, History, Line, Slot, Status};
+use state_machine::wire::{Ask, LONGEST_LINE, Lines};
 
 /// `config.toml`. Whatever is wrong with it is said in one line.
 pub fn config(bytes: &[u8]) {
@@ -111,6 +112,47 @@ pub fn control(bytes: &[u8]) {
             assert!(word.chars().count() <= 40, "{word}");
         }
     }
+}
+
+/// What a client says to a supervisor. Whole lines are the same however they are cut on their way, none is longer than it may
+/// be, and what is refused is refused in one short line.
+pub fn request(bytes: &[u8]) {
+    let whole = lines(bytes, bytes.len());
+    for size in [1, 7, 4096] {
+        assert_eq!(lines(bytes, size), whole);
+    }
+    for line in &whole {
+        assert!(line.len() <= LONGEST_LINE);
+        match Ask::decode(line) {
+            Ok(ask) => {
+                let written = ask.encode();
+                assert_one_line(&written);
+                let again = Ask::decode(&written[..written.len() - 1]);
+                assert_eq!(again.expect("what was written decodes"), ask);
+            }
+            Err(why) => {
+                let why = why.to_string();
+                assert!(!why.is_empty() && why.len() < 200, "{why}");
+                assert!(!why.contains('\n'), "{why}");
+            }
+        }
+    }
+}
+
+/// The lines that come out before one is too long.
+fn lines(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
+    let (mut lines, mut whole) = (Lines::default(), Vec::new());
+    for part in bytes.chunks(size.max(1)) {
+        lines.push(part);
+        loop {
+            match lines.next_line() {
+                Ok(Some(line)) => whole.push(line),
+                Ok(None) => break,
+                Err(_) => return whole,
+            }
+        }
+    }
+    whole
 }
 
 fn assert_one_line(written: &[u8]) {

@@ -19,6 +19,7 @@
 //! | [`place`] | where things are in a store |
 //! | [`disk`] | the trait: one effect that the operating system makes atomic per method |
 //! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
+//! | [`wire`] | what is said over the socket of a supervisor |
 //! | [`call`], [`tape`] | which protocol began, with what; what a recorded run says, line by line |
 
 #![forbid(unsafe_code)]
@@ -42,3 +43,4 @@ pub mod slot;
 pub mod supervise;
 pub mod tape;
 pub mod units;
+pub mod wire;

@@ -57,3 +57,8 @@ fn slots() {
 fn pointers() {
     replay("pointer", targets::pointer);
 }
+
+#[test]
+fn requests() {
+    replay("request", targets::request);
+}
