@@ -84,7 +84,8 @@ impl Ask {
     ///
     /// When it is no request that is known here.
     pub fn decode(line: &[u8]) -> Result<Ask, BadAsk> {
-        let no_ask = |why: &dyn std::fmt::Display| BadAsk::NoAsk(shown(&why.to_string(), 2 * SHOWN));
+        let no_ask =
+            |why: &dyn std::fmt::Display| BadAsk::NoAsk(shown(&why.to_string(), 2 * SHOWN));
         if line.len() > LONGEST_LINE {
             return Err(BadAsk::TooLong);
         }
@@ -161,14 +162,31 @@ fn shown(text: &str, most: usize) -> String {
 }
 
 /// Bytes as they come in, and the lines in them. Holds no more than one line and what came with its end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lines {
     pending: Vec<u8>,
     /// So much of it holds no end of a line.
     searched: usize,
+    longest: usize,
+}
+
+impl Default for Lines {
+    /// Lines of a client.
+    fn default() -> Lines {
+        Lines::up_to(LONGEST_LINE)
+    }
 }
 
 impl Lines {
+    /// Lines of at most so many bytes.
+    pub fn up_to(longest: usize) -> Lines {
+        Lines {
+            pending: Vec::new(),
+            searched: 0,
+            longest,
+        }
+    }
+
     /// Take what has come in.
     pub fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
@@ -184,7 +202,7 @@ impl Lines {
         let unseen = &self.pending[self.searched..];
         let end = unseen.iter().position(|&byte| byte == b'\n');
         let length = end.map_or(self.pending.len(), |end| self.searched + end);
-        if length > LONGEST_LINE {
+        if length > self.longest {
             return Err(BadAsk::TooLong);
         }
         if end.is_none() {

@@ -79,6 +79,9 @@ pub enum Error {
         /// Who says to be it.
         pid: Option<u32>,
     },
+    /// The store has no supervisor.
+    #[error("the store has no supervisor; start one with: outlive supervise")]
+    Unsupervised,
     /// A job that was there is gone.
     #[error("{0} is gone: it was forgotten meanwhile")]
     Gone(JobId),
@@ -139,7 +142,10 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) | Error::BadWord { .. } => 2,
-            Error::Unresolved(Unresolved::Unknown { .. }) | Error::Gone(_) | Error::NoPool(_) => 3,
+            Error::Unresolved(Unresolved::Unknown { .. })
+            | Error::Gone(_)
+            | Error::NoPool(_)
+            | Error::Unsupervised => 3,
             Error::Unresolved(Unresolved::Ambiguous { .. }) => 4,
             Error::TimedOut(_) => 5,
             Error::Line { error, .. } => error.exit_code(),

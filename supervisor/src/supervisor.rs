@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 
 use crate::actors::{Drain, Reload, Root, Settings, Shutdown, Status};
 use crate::error::{Error, Result};
-use crate::socket;
 use crate::store::Store;
 use crate::watcher::Watcher;
 use crate::worker::Launcher;
@@ -108,16 +107,19 @@ impl Supervisor {
 
     /// Wait until everything that is there is known, and jobs are admitted.
     pub async fn ready(&mut self) {
-        if let Some(ready) = self.ready.take() {
+        // Taken only once it has come: who gives up waiting may wait again.
+        if let Some(ready) = &mut self.ready {
             // Where it has ended instead, there is nothing to wait for.
             let _ = ready.await;
+            self.ready = None;
         }
     }
 
     /// Wait until it has ended: it was told to, or had nothing to do for long enough.
     pub async fn ended(&mut self) {
-        if let Some(ended) = self.ended.take() {
+        if let Some(ended) = &mut self.ended {
             let _ = ended.await;
+            self.ended = None;
         }
     }
 
@@ -201,7 +203,6 @@ fn run(settings: Settings, started: &std::sync::mpsc::Sender<Result<Addr<Root>>>
                 return;
             }
         };
-        socket::serve(&store, root.clone());
         let _ = started.send(Ok(root));
     });
     if let Err(error) = runner.run() {

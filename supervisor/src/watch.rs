@@ -1,18 +1,21 @@
-//! Waiting for something to happen in a few directories.
+//! Waiting for something to happen in a few directories: by inotify, or by being told by a supervisor.
 //!
 //! An event is a hint to look again and never the message (F54): nothing of it is read but that
 //! there was one. Where the machine has no inotify left (F52), the same calls wait for a short
-//! while instead and say "look again", so that no caller needs to know. What must never be here:
+//! while instead and say "look again"; where a supervisor that told is lost, inotify takes its place.
+//! No caller needs to know. What must never be here:
 //! what is in the directories.
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
+use crate::dial::{Heard, Subscription};
 use crate::inotify::{Buffer, Instance};
 
 pub(crate) use crate::inotify::Interest;
@@ -39,6 +42,8 @@ pub(crate) struct Watch {
     inotify: Option<Instance>,
     /// A directory could not be watched: all are looked at on a timer.
     blind: bool,
+    /// Who tells of changes, and the directories that are watched once he does not any more.
+    told: Option<(Subscription, Vec<PathBuf>)>,
 }
 
 impl Watch {
@@ -58,11 +63,26 @@ impl Watch {
             interest,
             blind: inotify.is_none(),
             inotify,
+            told: None,
+        }
+    }
+
+    /// A watch that a supervisor tells what has changed, as long as it does. It takes no inotify until then.
+    pub(crate) fn told(interest: Interest, subscription: Subscription) -> Watch {
+        Watch {
+            interest,
+            inotify: None,
+            blind: false,
+            told: Some((subscription, Vec::new())),
         }
     }
 
     /// Watches `dir` too. A directory that is deleted later needs no removal: it only falls silent.
     pub(crate) fn add(&mut self, dir: &Path) {
+        if let Some((_, dirs)) = &mut self.told {
+            dirs.push(dir.to_owned());
+            return;
+        }
         let watched = self
             .inotify
             .as_ref()
@@ -84,15 +104,18 @@ impl Watch {
     /// The kernel cannot poll, which is not expected to happen.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Woken> {
         let look_again = if self.blind { BLIND } else { BACKSTOP };
+        let patience = self.told.as_ref().and_then(|(told, _)| told.patience());
+        let look_again = patience.map_or(look_again, |patience| patience.min(look_again));
         let (sleep, at_the_end) = match timeout {
             Some(timeout) if timeout <= look_again => (timeout, Woken::TimedOut),
             _ => (look_again, Woken::Changed),
         };
-        if self.sleep(sleep)? {
-            Ok(Woken::Changed)
-        } else {
-            Ok(at_the_end)
+        let woken = self.sleep(sleep)?;
+        if self.has_lost_who_told() {
+            // What falls between him and the new watches is seen now.
+            return Ok(Woken::Changed);
         }
+        Ok(if woken { Woken::Changed } else { at_the_end })
     }
 
     /// Whether anything happened before `time` was over.
@@ -100,9 +123,9 @@ impl Watch {
         let time = Timespec::try_from(time).map_err(|_| Errno::INVAL)?;
         let mut polled = [];
         let mut watched;
-        let fds: &mut [PollFd<'_>] = match &self.inotify {
-            Some(inotify) => {
-                watched = [PollFd::new(inotify, PollFlags::IN)];
+        let fds: &mut [PollFd<'_>] = match self.source() {
+            Some(source) => {
+                watched = [PollFd::from_borrowed_fd(source, PollFlags::IN)];
                 &mut watched
             }
             None => &mut polled,
@@ -116,6 +139,30 @@ impl Watch {
             Err(Errno::INTR) => Ok(true),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    fn source(&self) -> Option<BorrowedFd<'_>> {
+        match (&self.told, &self.inotify) {
+            (Some((told, _)), _) => Some(told.as_fd()),
+            (None, Some(inotify)) => Some(inotify.as_fd()),
+            (None, None) => None,
+        }
+    }
+
+    /// Hears what was told. Where nobody tells any more, inotify takes his place.
+    fn has_lost_who_told(&mut self) -> bool {
+        let Some((mut told, dirs)) = self.told.take() else {
+            return false;
+        };
+        if told.hear() != Heard::Lost {
+            self.told = Some((told, dirs));
+            return false;
+        }
+        *self = Watch::with(self.interest);
+        for dir in dirs.iter().filter(|dir| dir.exists()) {
+            self.add(dir);
+        }
+        true
     }
 
     /// Takes the events off the queue, one bufferful: what is left wakes the next wait at once.
@@ -148,6 +195,7 @@ pub(crate) mod tests {
                 interest,
                 inotify: None,
                 blind: true,
+                told: None,
             }
         }
     }

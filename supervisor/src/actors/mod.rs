@@ -22,10 +22,12 @@ mod pool;
 mod root;
 mod slot;
 mod starts;
+mod subscribers;
 mod sweeper;
 
 pub(crate) use root::{Drain, Reload, Shutdown, Status, StatusOf};
 pub(crate) use root::{Root, Settings};
+pub(crate) use subscribers::Subscribe;
 
 use std::time::Duration;
 

@@ -13,22 +13,22 @@ use state_machine::job::State;
 use state_machine::liveness;
 use state_machine::protocol::supervise::{Retired, retire};
 use state_machine::record;
-use tokio::sync::{mpsc, oneshot};
+use state_machine::wire::Notice;
+use tokio::sync::oneshot;
 
 use super::clock::ClockSet;
 use super::job::{JobActor, Look, PoolIs};
 use super::pool::{Admit, Configure, PoolActor, Tell};
 use super::starts::{Serve, Source, Starts};
+use super::subscribers::{Subscribe, Subscribers};
 use super::sweeper::{Grown, Keep, Spare, Sweeper};
 use super::{backoff, off};
 use crate::disk::LockFile;
 use crate::error::Result;
+use crate::socket::{self, Server};
 use crate::store::{Store, processors};
 use crate::watcher::{self, Watcher};
 use crate::worker::Launcher;
-
-/// How many lines a subscriber may be behind before he is told to look at everything.
-const BACKLOG: usize = 1024;
 
 /// What a supervisor is started with.
 pub(crate) struct Settings {
@@ -130,18 +130,6 @@ pub(crate) struct PoolStatus {
     pub(crate) paused: bool,
 }
 
-/// Hear of every job whose state has changed.
-#[derive(Message)]
-#[rtype(result = "mpsc::Receiver<Told>")]
-pub(crate) struct Subscribe;
-
-/// What a subscriber is told. A hint to look, as every notice is.
-#[derive(Clone, Debug)]
-pub(crate) enum Told {
-    /// This job is in this state now; `None` where it is gone.
-    Job(JobId, Option<State>),
-}
-
 /// What has changed on disk.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -184,7 +172,9 @@ pub(crate) struct Root {
     unseen: Option<HashSet<JobId>>,
     draining: bool,
     trouble: Option<String>,
-    subscribers: Vec<mpsc::Sender<Told>>,
+    subscribers: Subscribers,
+    /// While the lock is ours, and there is one to be had.
+    socket: Option<Server>,
     idle: Option<SpawnHandle>,
     scans: u32,
 }
@@ -231,7 +221,8 @@ impl Root {
             unseen: Some(HashSet::new()),
             draining: false,
             trouble: None,
-            subscribers: Vec::new(),
+            subscribers: Subscribers::new(),
+            socket: None,
             idle: None,
             scans: 0,
         }
@@ -282,6 +273,8 @@ impl Root {
         if is_first {
             self.is_ready_if_all_are_seen(ctx);
         }
+        // What ended before anybody saw it is in nobody's hands here.
+        self.subscribers.tell(&Notice::Changed(None));
     }
 
     /// See how the pools are set up now.
@@ -386,12 +379,6 @@ impl Root {
         self.see_whether_idle(ctx);
     }
 
-    fn tell_subscribers(&mut self, told: &Told) {
-        // One who is too far behind is let go, and looks for himself.
-        self.subscribers
-            .retain(|subscriber| subscriber.try_send(told.clone()).is_ok());
-    }
-
     fn see_whether_idle(&mut self, ctx: &mut Context<Root>) {
         let is_idle = self.unseen.is_none() && self.busy == 0;
         if self.draining && self.unseen.is_none() && self.running == 0 {
@@ -416,6 +403,8 @@ impl Root {
         let Some(parts) = self.settings.take() else {
             return;
         };
+        // Before the lock is another's, as the socket is then.
+        self.socket = None;
         let store = self.store.clone();
         off(move || {
             (
@@ -428,6 +417,7 @@ impl Root {
         .map(|(retired, ready, ended), actor, ctx| match retired {
             Ok(Retired::Again(lock)) => {
                 actor.settings = Some(Parts { lock, ready, ended });
+                actor.socket = socket::serve(&actor.store, ctx.address());
                 actor.scan(ctx);
             }
             Ok(Retired::Free) => {
@@ -453,6 +443,8 @@ impl Root {
         let Some(parts) = self.settings.take() else {
             return;
         };
+        // Before the lock is another's, as the socket is then.
+        self.socket = None;
         let store = self.store.clone();
         off(move || {
             let released = store.disk().release(parts.lock);
@@ -533,6 +525,7 @@ impl Actor for Root {
 
     fn started(&mut self, ctx: &mut Context<Root>) {
         ctx.set_mailbox_capacity(1 << 16);
+        self.socket = socket::serve(&self.store, ctx.address());
         self.scan(ctx);
     }
 
@@ -551,7 +544,10 @@ impl Handler<Changed> for Root {
                 let (mut jobs, mut pools) = (false, false);
                 for subject in subjects {
                     match subject {
-                        watcher::Changed::Job(id) => self.look_at(id, ctx),
+                        watcher::Changed::Job(id) => {
+                            self.subscribers.tell(&Notice::Changed(Some(id.clone())));
+                            self.look_at(id, ctx);
+                        }
                         watcher::Changed::Pools | watcher::Changed::Pool(_) => pools = true,
                         watcher::Changed::Jobs => jobs = true,
                     }
@@ -580,7 +576,8 @@ impl Handler<Standing> for Root {
             self.busy += usize::from(known.busy);
             self.running += usize::from(known.runs());
             if changed {
-                self.tell_subscribers(&Told::Job(id.clone(), Some(state)));
+                let notice = Notice::State(id.clone(), Some(state));
+                self.subscribers.tell(&notice);
             }
         }
         self.seen(&id, ctx);
@@ -592,9 +589,11 @@ impl Handler<Ended> for Root {
     type Result = ();
 
     fn handle(&mut self, Ended { id, state }: Ended, ctx: &mut Context<Root>) {
+        let mut told = None;
         if let Some(known) = self.jobs.remove(&id) {
             self.busy -= usize::from(known.busy);
             self.running -= usize::from(known.runs());
+            told = known.state;
         }
         self.watcher.forget(&id);
         if let Some(waiting) = self.dependants.remove(&id) {
@@ -609,7 +608,9 @@ impl Handler<Ended> for Root {
         if state.is_some() {
             self.sweeper.do_send(Grown);
         }
-        self.tell_subscribers(&Told::Job(id.clone(), state));
+        if state.is_none() || state != told {
+            self.subscribers.tell(&Notice::State(id.clone(), state));
+        }
         self.seen(&id, ctx);
         self.see_whether_idle(ctx);
     }
@@ -751,9 +752,7 @@ impl Handler<Status> for Root {
 impl Handler<Subscribe> for Root {
     type Result = MessageResult<Subscribe>;
 
-    fn handle(&mut self, _: Subscribe, _: &mut Context<Root>) -> Self::Result {
-        let (sender, receiver) = mpsc::channel(BACKLOG);
-        self.subscribers.push(sender);
-        MessageResult(receiver)
+    fn handle(&mut self, Subscribe(interest): Subscribe, _: &mut Context<Root>) -> Self::Result {
+        MessageResult(self.subscribers.add(interest))
     }
 }

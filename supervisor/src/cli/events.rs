@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
+use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,6 +27,9 @@ pub(super) const VERB: Verb = Verb {
 
 /// Of the descriptors that a process may have, this part keeps histories open while they are followed.
 const KEPT_OPEN: u64 = 4;
+/// The pauses between looks for what comes after the end of a job: they double.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 fn declare(verb: Command) -> Command {
     verb.about("Print what happened to jobs, one JSON object a line")
@@ -140,15 +144,15 @@ fn follow_named(store: &Store, jobs: Vec<Job>) -> anyhow::Result<u8> {
             return Ok(0);
         }
         match &mut watch {
-            Some(watch) => store.sleep(watch, None)?,
+            Some(watch) => store.sleep(watch, follow.patience())?,
             // Jobs that have ended need none; where it is needed, one looks again once it stands.
-            None => watch = Some(store.watch(&jobs)),
+            None => watch = Some(store.watch_histories(&jobs)),
         }
     }
 }
 
 fn follow_scope(store: &Store, scope: &Scope) -> anyhow::Result<u8> {
-    let mut watch = store.watch(&[]);
+    let mut watch = store.watch_histories(&[]);
     watch.add(&store.jobs_dir());
     let mut follow = Follow::new();
     let mut known = HashSet::new();
@@ -158,7 +162,7 @@ fn follow_scope(store: &Store, scope: &Scope) -> anyhow::Result<u8> {
         if is_closed(&io::stdout()) {
             return Ok(0);
         }
-        store.sleep(&mut watch, None)?;
+        store.sleep(&mut watch, follow.patience())?;
     }
 }
 
@@ -170,6 +174,8 @@ struct Follow {
     open: usize,
     /// The exit code so far.
     code: u8,
+    /// How long to wait for what is still to come of a job that has ended.
+    pause: Duration,
 }
 
 impl Follow {
@@ -179,7 +185,20 @@ impl Follow {
             tails: Vec::new(),
             open: usize::try_from(descriptors / KEPT_OPEN).unwrap_or(usize::MAX),
             code: 0,
+            pause: FIRST_PAUSE,
         }
+    }
+
+    /// How long to wait for a notice at most. Who tells of changes may not tell of what comes after the end of a job, so that
+    /// is looked for: soon, and then later and later, as processes that a job leaves behind may stay for long.
+    fn patience(&mut self) -> Option<Duration> {
+        if !self.tails.iter().any(Tail::is_ending) {
+            self.pause = FIRST_PAUSE;
+            return None;
+        }
+        let pause = self.pause;
+        self.pause = (2 * pause).min(LONGEST_PAUSE);
+        Some(pause)
     }
 
     fn add(&mut self, job: Job) {
@@ -236,6 +255,9 @@ impl Follow {
                 false
             }
         });
+        if !batch.0.is_empty() {
+            self.pause = FIRST_PAUSE;
+        }
         batch.print()?;
         for error in unreadable {
             self.complain(&error);

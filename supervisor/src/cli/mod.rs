@@ -26,6 +26,7 @@ mod spec;
 mod status;
 mod stop;
 mod supervise;
+mod supervisor;
 mod wait;
 mod waiting;
 mod when;
@@ -62,6 +63,7 @@ const VERBS: &[Verb] = &[
     events::VERB,
     pool::VERB,
     supervise::VERB,
+    supervisor::VERB,
     doctor::VERB,
     completions::VERB,
     man::VERB,

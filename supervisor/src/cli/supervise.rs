@@ -10,9 +10,9 @@ use rustix::process::{WaitOptions, getpid, setsid, wait};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::Verb;
 use super::arguments::{duration, flag, option};
 use super::background::{READY, TAKEN};
-use super::{Verb, exit};
 use crate::error::Error;
 use crate::store::Store;
 use crate::supervisor::{Config, Supervisor};
@@ -91,22 +91,32 @@ fn tell_by(matches: &ArgMatches) {
 /// Stay until it is told to end or ends for want of work.
 async fn stay(mut supervisor: Supervisor, detached: bool) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("no signal can be heard")?;
-    tokio::select! {
-        () = supervisor.ready() => {
-            if detached {
-                say_to_client(READY);
-            }
-            notify(NotifyState::Ready);
-        }
-        word = signals.next() => obey(word, &supervisor).await,
-    }
     loop {
         tokio::select! {
-            () = supervisor.ended() => break,
+            () = supervisor.ready() => break,
             word = signals.next() => obey(word, &supervisor).await,
         }
     }
-    notify(NotifyState::Stopping);
+    if detached {
+        say_to_client(READY);
+    }
+    notify(&[NotifyState::Ready]);
+    loop {
+        tokio::select! {
+            () = supervisor.ended() => break,
+            word = signals.next() => {
+                let reloads = matches!(word, Word::Reload);
+                if reloads {
+                    notify_of_reload();
+                }
+                obey(word, &supervisor).await;
+                if reloads {
+                    notify(&[NotifyState::Ready]);
+                }
+            }
+        }
+    }
+    notify(&[NotifyState::Stopping]);
     Ok(())
 }
 
@@ -124,9 +134,8 @@ async fn obey(word: Word, supervisor: &Supervisor) {
             supervisor.shutdown();
         }
         Word::Reload => {
-            if let Err(error) = supervisor.reload().await {
-                exit::say(&error.to_string());
-            }
+            // What fails is in the log, and changes nothing.
+            let _ = supervisor.reload().await;
         }
         Word::Reap => reap(),
     }
@@ -177,9 +186,17 @@ fn reap() {
 }
 
 /// Tell a service manager, if there is one.
-fn notify(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "the service manager is not told");
+    }
+}
+
+/// Tell it that the configuration is read again, which takes until it is ready once more.
+fn notify_of_reload() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(error) => tracing::debug!(%error, "the service manager is not told"),
     }
 }
 

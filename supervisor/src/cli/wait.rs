@@ -67,7 +67,7 @@ fn wait_for_all(jobs: &[Job], timeout: Option<Duration>) -> Result<Vec<View>> {
 
 fn wait_for_any(store: &Store, jobs: &[Job], timeout: Option<Duration>) -> Result<View> {
     let deadline = timeout.map(|timeout| clock::since_boot() + timeout);
-    let mut watch = store.watch(jobs);
+    let mut watch = None;
     loop {
         for job in jobs {
             let view = job.tend()?;
@@ -79,6 +79,10 @@ fn wait_for_any(store: &Store, jobs: &[Job], timeout: Option<Duration>) -> Resul
         if left == Some(Duration::ZERO) {
             return Err(Error::TimedOut("none of them has ended".into()));
         }
-        store.sleep(&mut watch, left)?;
+        match &mut watch {
+            Some(watch) => store.sleep(watch, left)?,
+            // One looks again once it stands.
+            None => watch = Some(store.watch_states(jobs)),
+        }
     }
 }

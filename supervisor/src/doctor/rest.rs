@@ -14,10 +14,13 @@ use crate::error::{DiskError, Result};
 use crate::store::Store;
 
 /// What may stand in the root of a store.
-const ROOT: [&str; 13] = [
+const ROOT: [&str; 16] = [
     "format",
     "supervisor.lock",
+    "supervisor.log",
+    "supervisor.log.1",
     "supervisor.sock",
+    "supervisor.sock.new",
     "config.toml",
     "jobs",
     "keys",
@@ -28,6 +31,14 @@ const ROOT: [&str; 13] = [
     "staging",
     "trash",
     "lost+found",
+];
+
+/// What in there may have any mode.
+const FREE: [&str; 4] = [
+    "config.toml",
+    "lost+found",
+    "supervisor.sock",
+    "supervisor.sock.new",
 ];
 
 /// How long something on its way in or out may take before it counts as left behind.
@@ -47,7 +58,7 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
                 "move it away if it is of use",
             ));
         // What people write is theirs; a socket has no mode that matters in a closed directory.
-        } else if !["config.toml", "supervisor.sock", "lost+found"].contains(&shown.as_str()) {
+        } else if !FREE.contains(&shown.as_str()) {
             findings.extend(modes::of_entry(&root.join(&name), &shown));
         }
     }

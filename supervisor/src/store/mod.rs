@@ -27,10 +27,12 @@ use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start_numbered_while, start_while};
 use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
+use state_machine::wire;
 
 use self::batch::see_that_pool_has_room;
 use self::root::Absent;
 use crate::clock;
+use crate::dial::Subscription;
 use crate::disk::{FsDisk, LockFile, read_small};
 use crate::error::{DiskError, Error, Result};
 use crate::watch::{Interest, Watch};
@@ -399,6 +401,41 @@ impl Store {
             watch.add(&job.dir());
         }
         watch
+    }
+
+    /// A watch for the states of these jobs: a supervisor tells of them where there is one, so that a thousand who wait need no
+    /// inotify each. Of what is no state (a request that is taken, what a job left behind) it may not tell.
+    pub(crate) fn watch_states(&self, jobs: &[Job]) -> Watch {
+        let ids = jobs.iter().map(|job| job.id().clone()).collect();
+        let interest = wire::Interest {
+            jobs: Some(ids),
+            every: false,
+        };
+        self.told_or_watched(interest, jobs)
+    }
+
+    /// A watch for the histories of these jobs, or, where there are none, of every job. Of what is written after a job has
+    /// ended a supervisor does not tell.
+    pub(crate) fn watch_histories(&self, jobs: &[Job]) -> Watch {
+        let ids = jobs.iter().map(|job| job.id().clone());
+        let interest = wire::Interest {
+            jobs: (!jobs.is_empty()).then(|| ids.collect()),
+            every: true,
+        };
+        self.told_or_watched(interest, jobs)
+    }
+
+    fn told_or_watched(&self, interest: wire::Interest, jobs: &[Job]) -> Watch {
+        match Subscription::begin(self.root(), interest) {
+            Ok(subscription) => {
+                let mut watch = Watch::told(Interest::Records, subscription);
+                for job in jobs {
+                    watch.add(&job.dir());
+                }
+                watch
+            }
+            Err(_) => self.watch(jobs),
+        }
     }
 
     /// Wait for a notice, no longer than `timeout`. A notice is a hint (F54): however silent it is, one looks now and

@@ -24,7 +24,8 @@ impl Job {
     ///
     /// [`Error::TimedOut`] after `timeout`; as [`Job::look`] otherwise.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<View> {
-        self.wait_until(timeout, |view| {
+        let watch = || self.store.watch_states(std::slice::from_ref(self));
+        self.wait_with(timeout, watch, |view| {
             view.state.is_terminal() || view.state == State::Interrupted
         })
     }
@@ -37,6 +38,15 @@ impl Job {
     pub fn wait_until(
         &self,
         timeout: Option<Duration>,
+        reached: impl FnMut(&View) -> bool,
+    ) -> Result<View> {
+        self.wait_with(timeout, || self.watch(), reached)
+    }
+
+    fn wait_with(
+        &self,
+        timeout: Option<Duration>,
+        watch: impl FnOnce() -> Watch,
         mut reached: impl FnMut(&View) -> bool,
     ) -> Result<View> {
         let deadline = timeout.map(|timeout| clock::since_boot() + timeout);
@@ -54,7 +64,7 @@ impl Job {
             pause *= 2;
         }
         // The watch stands before the look, so that no change falls between the two.
-        let mut watch = self.watch();
+        let mut watch = watch();
         let mut last = None;
         loop {
             let view = self.tend()?;
