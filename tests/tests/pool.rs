@@ -11,8 +11,8 @@ fn pool(bench: &Bench, name: &str) -> Value {
     let pools = bench.run(["pool", "list", "--json"]).expect(0).json();
     let found = pools.as_array().unwrap().iter();
     found
+        .find(|&pool| pool["name"] == name)
         .cloned()
-        .find(|pool| pool["name"] == name)
         .unwrap_or_else(|| panic!("{name} is not among {pools}"))
 }
 

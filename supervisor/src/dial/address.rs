@@ -68,7 +68,7 @@ fn at(
     name: &str,
     work: impl FnOnce(&SocketAddrUnix) -> Result<(), Errno>,
 ) -> io::Result<()> {
-    if let Ok(address) = SocketAddrUnix::new(&root.join(name)) {
+    if let Ok(address) = SocketAddrUnix::new(root.join(name)) {
         return Ok(work(&address)?);
     }
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
