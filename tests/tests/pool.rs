@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 #[track_caller]
 fn pool(bench: &Bench, name: &str) -> Value {
     let pools = bench.run(["pool", "list", "--json"]).expect(0).json();
-    let found = pools.as_array().unwrap().iter();
+    let mut found = pools.as_array().unwrap().iter();
     found
         .find(|&pool| pool["name"] == name)
         .cloned()
