@@ -38,6 +38,10 @@ pub enum Call {
         descriptors: Vec<Descriptor>,
         ticket: Ticket,
     },
+    WithdrawBatch {
+        jobs: Vec<(JobId, u32)>,
+        ticket: Ticket,
+    },
     ChangePool {
         pool: PoolName,
         slots: Option<u32>,
@@ -171,6 +175,7 @@ impl Call {
             Call::Create { .. } => "create",
             Call::Acknowledge => "acknowledge",
             Call::CreateBatch { .. } => "create_batch",
+            Call::WithdrawBatch { .. } => "withdraw_batch",
             Call::ChangePool { .. } => "change_pool",
             Call::ForgetPool { .. } => "forget_pool",
             Call::ClaimSupervision => "claim_supervision",

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use outlive::{JobSpec, Store};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -260,6 +261,11 @@ impl Bench {
             supervisor.kill();
             until("the supervisor is gone", || !supervisor.lives());
         }
+        // It had threads, and the last of them to end gives up what they had in common.
+        until("nobody has the supervisor's lock", || {
+            fs::File::open(self.root().join("supervisor.lock"))
+                .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_ok())
+        });
     }
 
     /// Tell the supervisor to end, if there is one, and wait until it and its spawner are gone.

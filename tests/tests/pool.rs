@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 #[track_caller]
 fn pool(bench: &Bench, name: &str) -> Value {
     let pools = bench.run(["pool", "list", "--json"]).expect(0).json();
-    let mut found = pools.as_array().unwrap().iter();
-    found
-        .find(|&pool| pool["name"] == name)
+    let mut all = pools.as_array().unwrap().iter();
+    all.find(|pool| pool["name"] == name)
         .cloned()
         .unwrap_or_else(|| panic!("{name} is not among {pools}"))
 }

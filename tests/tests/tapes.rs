@@ -15,6 +15,7 @@ use outlive::state_machine::protocol::settle::let_go;
 use outlive::state_machine::record::Descriptor;
 use outlive::state_machine::tape::{Effect, Line, Reply};
 use outlive_tests::{Bench, Played, bench, until};
+use serde_json::json;
 
 /// Every protocol that there is: each public function over a disk in the pure crate begins by saying its name.
 fn protocols() -> BTreeSet<String> {
@@ -76,12 +77,41 @@ fn every_protocol_is_recorded_and_asks_for_the_same_again() {
     bench.run(["pause", job.id()]).expect(0);
     assert_eq!(job.recorded(), "paused");
     job.stop(0);
+    queue_in_every_way(&bench);
     bench.run(["clean", "--all", "--keep", "0"]).expect(0);
     assert!(bench.jobs().is_empty());
     bench.audit();
     let played = bench.replay();
     let seen: BTreeSet<String> = played.calls.keys().map(|&name| name.to_owned()).collect();
     assert_eq!(seen, protocols(), "{played}");
+}
+
+/// What only queues, pools and supervisors do.
+fn queue_in_every_way(bench: &Bench) {
+    bench.run(["pool", "add", "p", "--slots", "1"]).expect(0);
+    let supervise = ["supervise", "--idle-exit", "1ms"];
+    let queue = ["queue", "--no-supervisor", "--pool", "p"];
+    let fails = [&queue[..], &["--name", "fails", "--", "false"]].concat();
+    let id = bench.run(fails).expect(0).text();
+    let unmet = [&queue[..], &["--after", &id, "--", "true"]].concat();
+    bench.run(unmet).expect(0);
+    bench.run(supervise).expect(0);
+    bench.run(["pool", "remove", "p"]).expect(0);
+    // A batch, and one that is taken back for the last of it.
+    let lost = bench.start(["--name", "lost", "--", "sleep", "600"]);
+    lost.kill_worker();
+    let lines = [
+        json!({"argv": ["true"]}),
+        json!({"argv": ["true"], "name": "lost"}),
+    ];
+    bench.queued_from(&["--no-supervisor"], &lines[..1]);
+    let file = bench.file("batch");
+    fs::write(&file, format!("{}\n{}\n", lines[0], lines[1])).unwrap();
+    bench
+        .run(["queue", "--from", file.to_str().unwrap()])
+        .expect(6);
+    bench.run(supervise).expect(0);
+    lost.stop(0);
 }
 
 /// A tape of this thread, from which nothing is passed over when it is replayed.

@@ -119,6 +119,27 @@ fn another_id(descriptors: &[Descriptor], nth: usize, another: u32) -> JobId {
         .unwrap_or_else(|| ours.id.clone())
 }
 
+/// Take jobs back that were made and not let go yet, the last first: more were to be made with them, and could not be. That
+/// needs no room on the disk.
+pub fn withdraw_batch<D: Disk>(
+    disk: &mut D,
+    made: Vec<(JobId, D::Handle)>,
+    ticket: &Ticket,
+) -> Result<(), D::Fault> {
+    disk.begins(|number| Call::WithdrawBatch {
+        jobs: made
+            .iter()
+            .map(|(id, lock)| (id.clone(), number(lock)))
+            .collect(),
+        ticket: ticket.clone(),
+    });
+    let made = made.into_iter().rev().map(|(id, lock)| Staged {
+        dir: Dir::Job(id),
+        lock,
+    });
+    withdraw(disk, made.collect(), ticket)
+}
+
 /// None of them is to be there. Those that can be seen already are ours, and nobody has run one: they leave as a job that is
 /// forgotten does (R8).
 fn withdraw<D: Disk>(

@@ -1,7 +1,7 @@
 //! Calling the protocol that a tape says has begun, with what it was given.
 
 use state_machine::call::Call;
-use state_machine::protocol::batch::create_batch;
+use state_machine::protocol::batch::{create_batch, withdraw_batch};
 use state_machine::protocol::claim::{claim, claim_tree, probe, tree_is_free};
 use state_machine::protocol::create::{Durable, acknowledge, create};
 use state_machine::protocol::forget::{forget, make_final, purge};
@@ -49,6 +49,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
             mut descriptors,
             ticket,
         } => drop(create_batch(disk, &mut descriptors, &ticket)),
+        Call::WithdrawBatch { jobs, ticket } => drop(withdraw_batch(disk, jobs, &ticket)),
         Call::ChangePool {
             pool,
             slots,

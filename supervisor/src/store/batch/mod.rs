@@ -6,12 +6,10 @@ mod order;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use state_machine::config::PoolSetup;
-use state_machine::disk::Disk;
 use state_machine::id::{JobId, Name, PoolName, slug};
 use state_machine::job::State;
-use state_machine::protocol::batch::create_batch;
-use state_machine::protocol::create::Durable;
-use state_machine::protocol::hold::{newborn, record};
+use state_machine::protocol::batch::{create_batch, withdraw_batch};
+use state_machine::protocol::hold::newborn;
 use state_machine::protocol::look::View;
 use state_machine::record::{After, AfterWhen, Descriptor};
 
@@ -346,30 +344,41 @@ impl<'a> Making<'a> {
         trouble.map(|()| queued)
     }
 
-    /// Leave none of them to run: the last first, so that nobody is failed for another's end.
+    /// Take all of them back, or stop what somebody was fast enough to start: it was let go by a failure.
     fn take_back(self, error: Error) -> Error {
-        let mut left = 0_usize;
-        for made in self.made.into_iter().rev().flatten() {
-            if let Some(held) = made.held
-                && cancel(&self.store.job(&made.id), held).is_err()
-            {
-                left += 1;
+        let mut ours = Vec::new();
+        let mut left = Vec::new();
+        for made in self.made.into_iter().flatten() {
+            if let Some(held) = made.held {
+                ours.push((made.id, held.holder.into_lock()));
             }
         }
-        for descriptor in self.failed.into_iter().rev() {
+        for descriptor in self.failed {
             let job = self.store.job(&descriptor.id);
             // What stands under this id can be another's, and is not there at all where it was never made.
-            let is_ours = job.descriptor().is_ok_and(|found| found == descriptor);
-            if is_ours && job.stop(None).is_err() {
-                left += 1;
+            if !job.descriptor().is_ok_and(|found| found == descriptor) {
+                continue;
+            }
+            match job.hold() {
+                Ok(Some(held)) if held.holder.status().attempt == 0 => {
+                    ours.push((descriptor.id, held.holder.into_lock()));
+                }
+                // A worker has it, or had it.
+                Ok(had) => {
+                    let free = had.map_or(Ok(()), |held| job.let_go(held));
+                    left.extend(free.and_then(|()| job.make_way()).err());
+                }
+                Err(why) => left.push(why),
             }
         }
+        let withdrawn = withdraw_batch(&mut self.store.disk(), ours, &ticket());
+        left.extend(withdrawn.err().map(Error::from));
         // What a full disk left half made takes space.
         let _ = self.store.collect();
-        match left {
-            0 => error,
-            left => Error::Worker(format!(
-                "{error}; {left} of the jobs are queued, and cannot be cancelled"
+        match left.first() {
+            None => error,
+            Some(why) => Error::Worker(format!(
+                "{error}; and not everything that was made can be taken back: {why}"
             )),
         }
     }
@@ -385,23 +394,4 @@ pub(crate) fn see_that_it_can_be_joined(view: &View) -> Result<()> {
         "'{name}' is {}, which was interrupted; resume it, stop it, or use --if-running replace",
         view.descriptor.id
     )))
-}
-
-/// Cancel a job that was just made and that nobody could start.
-fn cancel(job: &Job, held: Held) -> Result<()> {
-    let mut held = held;
-    let now_ms = clock::now_ms();
-    let mut status = held.holder.status().clone();
-    status.state = State::Cancelled;
-    status.message = Some("not all of the jobs that it was queued with could be made".into());
-    status.ended_at_ms = Some(now_ms);
-    status.updated_at_ms = now_ms;
-    let mut disk = job.store().disk();
-    let recorded = record(&mut disk, &mut held.holder, status, &[], Durable::Yes);
-    if let Err(error) = recorded {
-        // It stays locked until we end, and is then as any other that is queued.
-        return Err(error.into());
-    }
-    disk.release(held.holder.into_lock())?;
-    Ok(())
 }
