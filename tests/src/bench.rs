@@ -263,8 +263,10 @@ impl Bench {
         }
         // It had threads, and the last of them to end gives up what they had in common.
         until("nobody has the supervisor's lock", || {
-            fs::File::open(self.root().join("supervisor.lock"))
-                .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_ok())
+            let lock = fs::File::open(self.root().join("supervisor.lock"));
+            lock.map_or(true, |lock| {
+                flock(&lock, FlockOperation::NonBlockingLockShared).is_ok()
+            })
         });
     }
 
