@@ -306,13 +306,15 @@ impl Case<'_> {
         if self.reference.paused {
             self.reference.paused = false;
             self.verb(&["pool", "resume", "p"]);
+            self.compare();
         }
         self.reference.slots = 3;
         self.verb(&["pool", "set", "p", "--slots", "3"]);
+        self.compare();
         while self.reference.any(State::Rests, dice).is_some() {
             self.on_one_that(State::Rests, "resume", State::Waits, dice);
+            self.compare();
         }
-        self.compare();
         while let Some(n) = self.reference.any(State::Runs, dice) {
             self.end(n, u8::from(dice.chance(30)));
             self.compare();

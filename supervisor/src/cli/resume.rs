@@ -91,7 +91,10 @@ fn resume(job: &Job) -> Result<Resumed> {
             continue;
         }
         match job.request(Request::Resume) {
-            // Where nobody holds it, that has queued it again, or somebody else was faster.
+            // It is queued again, whatever has become of it since; or somebody has taken it just then.
+            Ok(Requested::Accepted) if !view.held && job.is_answered() => {
+                return Ok(Resumed::Queued);
+            }
             Ok(Requested::Accepted) if !view.held => continue,
             Ok(Requested::Accepted) => {}
             Ok(Requested::Outranked) => {
