@@ -16,9 +16,11 @@ mod bench;
 mod census;
 pub mod disks;
 mod job;
+mod marks;
 mod mounts;
 mod ran;
 mod rounds;
+mod supervised;
 mod tape;
 mod until;
 
@@ -26,9 +28,11 @@ pub use audit::{LEGAL, is_terminal};
 pub use bench::{Background, Bench, Bystander, MARKER, TAPES};
 pub use census::{Process, state_of};
 pub use job::Job;
+pub use marks::{MARKING, Marks};
 pub use mounts::{Cover, TmpFs};
 pub use ran::Ran;
 pub use rounds::{Dice, rounds};
+pub use supervised::Supervisor;
 pub use tape::{Played, Refused};
 pub use until::{DEADLINE, until, until_some};
 

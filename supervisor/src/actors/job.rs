@@ -4,17 +4,18 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use state_machine::dependency::{Dependency, Seen, dependency};
+use state_machine::dependency::{self, Dependency, dependency};
 use state_machine::disk::Place;
+use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::protocol::look::{Look as Looked, View, look, look_at};
-use state_machine::protocol::supervise::fail_unmet;
+use state_machine::protocol::supervise::{fail_unmet, is_asked};
 use state_machine::record::{After, Descriptor, Kind};
 use state_machine::schedule::Rank;
 use state_machine::supervise::{Need, Readiness, keeps_busy, need, readiness, resume_delay_ms};
 
 use super::pool::{Enqueue, Leave, Occupy, PoolActor};
-use super::root::{Await, Ended, PoolOf, Root, Standing};
+use super::root::{Await, ComesAfter, Ended, PoolOf, Root, Standing};
 use super::starts::{Start, Starts};
 use super::{backoff, off};
 use crate::clock;
@@ -27,10 +28,10 @@ use crate::store::Job;
 #[rtype(result = "()")]
 pub(super) struct Look;
 
-/// The job was given a slot, and its start is under way.
+/// The job was given this slot, and its start is under way.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Admitted;
+pub(super) struct Admitted(pub(super) u32);
 
 /// What the spawner says about a worker of the job.
 #[derive(Message)]
@@ -48,14 +49,20 @@ const LET_ALONE: Duration = Duration::from_millis(20);
 
 /// What was seen of a job.
 enum Sight {
-    Job {
-        view: Box<View>,
-        asked: bool,
-        dependency: Dependency,
-    },
+    Job(Seen),
     Gone,
     Unreadable(Error),
 }
+
+/// A job that can be read.
+struct Seen {
+    view: Box<View>,
+    asked: bool,
+    dependency: Dependency,
+}
+
+/// How long a job must have run to be trusted to go on: one that loses its worker sooner is run again ever more slowly.
+const HEALTHY: Duration = Duration::from_secs(60);
 
 /// Whether a look is under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,11 +87,21 @@ pub(super) struct JobActor {
     last: Option<(State, Need)>,
     /// A worker was asked for, and is not known to be gone.
     engaged: bool,
-    /// It counts as inside of its pool because somebody holds it.
+    /// It counts as inside of its pool because somebody holds it, or did a moment ago.
     inside: bool,
+    /// The slot that it was given, as long as nothing is known of the worker that was asked for there.
+    given: Option<u32>,
     /// How often in a row it was found in want of a worker after one was asked for.
     resumed: u32,
-    /// How often in a row something failed.
+    /// How often in a row a worker that was asked for came to nothing.
+    refusals: u32,
+    /// Until when it is not to be tried again for that, in time since boot.
+    rests_until: Duration,
+    /// Since when it was seen to run, in time since boot.
+    runs_since: Option<Duration>,
+    /// How often in a row it could not be read.
+    unread: u32,
+    /// How often in a row what was to be written down could not be.
     faults: u32,
     /// Since when it is watched, in time since boot.
     since: Duration,
@@ -107,7 +124,12 @@ impl JobActor {
             last: None,
             engaged: false,
             inside: false,
+            given: None,
             resumed: 0,
+            refusals: 0,
+            rests_until: Duration::ZERO,
+            runs_since: None,
+            unread: 0,
             faults: 0,
             since: clock::since_boot(),
             timer: None,
@@ -146,8 +168,8 @@ impl JobActor {
     }
 
     fn saw(&mut self, sight: Sight, ctx: &mut Context<JobActor>) {
-        if let Sight::Job { view, .. } = &sight
-            && let Some(name) = &view.descriptor.pool
+        if let Sight::Job(seen) = &sight
+            && let Some(name) = &seen.view.descriptor.pool
             && !self.pool_is_known
         {
             // It goes on once the pool is known: whoever is told how the job stands must find it there.
@@ -163,15 +185,14 @@ impl JobActor {
         match sight {
             Sight::Gone => return self.end(None, ctx),
             Sight::Unreadable(error) => self.cannot_see(&error, ctx),
-            Sight::Job {
-                view,
-                asked,
-                dependency,
-            } => {
-                self.faults = 0;
-                self.descriptor
-                    .get_or_insert_with(|| bare(&view.descriptor));
-                self.act(&view, asked, dependency, ctx);
+            Sight::Job(seen) => {
+                if std::mem::take(&mut self.unread) > 0 {
+                    tracing::info!(job = %self.job.id(), "the job can be read again");
+                }
+                if self.descriptor.is_none() {
+                    self.meet(&seen.view.descriptor);
+                }
+                self.act(seen, ctx);
             }
         }
         if changed_meanwhile {
@@ -181,37 +202,51 @@ impl JobActor {
 
     /// It stays where it was: nothing is concluded from what cannot be read (R21).
     fn cannot_see(&mut self, error: &Error, ctx: &mut Context<JobActor>) {
-        self.faults += 1;
-        if self.faults == 1 {
+        self.unread += 1;
+        if self.unread == 1 {
             tracing::warn!(job = %self.job.id(), %error, "the job cannot be read");
         }
         if self.last.is_none() {
             self.stands(State::Queued, Need::Rest);
         }
-        self.look_in(backoff(self.faults), ctx);
+        self.look_in(backoff(self.unread), ctx);
     }
 
-    fn act(
-        &mut self,
-        view: &View,
-        asked: bool,
-        dependency: Dependency,
-        ctx: &mut Context<JobActor>,
-    ) {
-        let need = need(view, asked);
-        if need != Need::Room || self.last.is_none_or(|(_, last)| last != need) {
-            tracing::debug!(job = %self.job.id(), state = %view.state, ?need, "seen");
+    /// Keep what is always needed of the descriptor, and have those spared that the job comes after.
+    fn meet(&mut self, descriptor: &Descriptor) {
+        self.descriptor = Some(bare(descriptor));
+        if !descriptor.after.is_empty() {
+            self.root.do_send(ComesAfter {
+                after: after(descriptor),
+                id: self.job.id().clone(),
+            });
+        }
+    }
+
+    fn act(&mut self, seen: Seen, ctx: &mut Context<JobActor>) {
+        let (view, state) = (&seen.view, seen.view.state);
+        let need = need(view, seen.asked);
+        let last = self.last.map(|(_, last)| last);
+        if need != Need::Room || last != Some(need) {
+            tracing::debug!(job = %self.job.id(), %state, ?need, "seen");
+        }
+        let is_never = matches!(seen.dependency, Dependency::Never(_));
+        if need != Need::Settling && !is_never {
+            self.faults = 0;
         }
         match need {
-            Need::Nothing => return self.end(Some(view.state), ctx),
+            Need::Nothing => return self.end(Some(state), ctx),
             Need::Room => self.give_room(view, ctx),
             Need::Settling => self.settle(ctx),
-            Need::Admission => self.seek_admission(view, dependency, ctx),
+            Need::Admission => self.seek_admission(view, seen.dependency, ctx),
             Need::Resumption => self.seek_resumption(view, ctx),
-            Need::Rest => self.leave_pool(),
+            Need::Rest => {
+                self.cancel_timer(ctx);
+                self.leave_pool();
+            }
         }
         // Last: with it, the root knows that the pool knows.
-        self.stands(view.state, need);
+        self.stands(state, need);
     }
 
     fn stands(&mut self, state: State, need: Need) {
@@ -242,8 +277,10 @@ impl JobActor {
     /// Somebody works on it, so it has its slots, whoever gave them to it (R20).
     fn give_room(&mut self, view: &View, ctx: &mut Context<JobActor>) {
         self.cancel_timer(ctx);
+        self.given = None;
         if view.status.attempt > 0 && view.state == State::Running {
-            self.resumed = 0;
+            self.refusals = 0;
+            self.runs_since.get_or_insert_with(clock::since_boot);
         }
         if self.engaged || self.inside {
             return;
@@ -261,6 +298,7 @@ impl JobActor {
 
     fn leave_pool(&mut self) {
         self.inside = false;
+        self.given = None;
         if let Some(pool) = &self.pool {
             pool.do_send(Leave {
                 id: self.job.id().clone(),
@@ -274,16 +312,30 @@ impl JobActor {
         off(move || job.settle())
             .into_actor(self)
             .map(|settled, actor, ctx| match settled {
-                Ok(_) => actor.look(ctx),
+                Ok(_) => actor.look_after_writing(ctx),
                 Err(error) => actor.cannot("settle", &error, ctx),
             })
             .spawn(ctx);
     }
 
+    /// What was to be written down is, or somebody else was faster. What is not seen to have changed then is tried again
+    /// ever more slowly.
+    fn look_after_writing(&mut self, ctx: &mut Context<JobActor>) {
+        self.faults += 1;
+        match self.faults {
+            1 => self.look(ctx),
+            more => self.look_in(backoff(more - 1), ctx),
+        }
+    }
+
     fn cannot(&mut self, what: &str, error: &Error, ctx: &mut Context<JobActor>) {
         self.faults += 1;
         let job = self.job.id();
-        tracing::warn!(%job, %error, tries = self.faults, "cannot {what} the job; it is tried again");
+        if self.faults == 1 {
+            tracing::warn!(%job, %error, "cannot {what} the job; it is tried again");
+        } else {
+            tracing::debug!(%job, %error, tries = self.faults, "cannot {what} the job");
+        }
         self.look_in(backoff(self.faults), ctx);
     }
 
@@ -292,8 +344,17 @@ impl JobActor {
             // Its worker is on the way. If it never comes, we are told.
             return;
         }
+        if let Some(slot) = self.given {
+            // Who was to start it is gone. Its place is its own until it is known whether its worker lives: the slot would
+            // have two, were it given away now.
+            return self.start(Some(slot), ctx);
+        }
         if self.inside {
             self.leave_pool();
+        }
+        let rest = self.rests_until.saturating_sub(clock::since_boot());
+        if !rest.is_zero() {
+            return self.look_in(rest, ctx);
         }
         let watched = clock::since_boot().saturating_sub(self.since);
         match readiness(
@@ -303,29 +364,33 @@ impl JobActor {
             clock::now_ms(),
             u64::try_from(watched.as_millis()).unwrap_or(u64::MAX),
         ) {
-            Readiness::Now => self.enqueue(view, ctx),
+            Readiness::Now => self.enqueue(&view.descriptor, ctx),
             Readiness::In(ms) => self.look_in(Duration::from_millis(ms), ctx),
             Readiness::Later => self.root.do_send(Await {
-                after: view
-                    .descriptor
-                    .after
-                    .iter()
-                    .map(|after| after.job.clone())
-                    .collect(),
+                after: after(&view.descriptor),
                 id: self.job.id().clone(),
             }),
             Readiness::Never(why) => self.fail(&view.descriptor, why, ctx),
         }
     }
 
-    fn enqueue(&mut self, view: &View, ctx: &mut Context<JobActor>) {
+    fn enqueue(&mut self, descriptor: &Descriptor, ctx: &mut Context<JobActor>) {
         if let Some(pool) = &self.pool {
             pool.do_send(Enqueue {
-                rank: Rank::of(&view.descriptor),
-                slots: view.descriptor.slots,
+                rank: Rank::of(descriptor),
+                slots: descriptor.slots,
                 job: ctx.address(),
             });
         }
+    }
+
+    fn start(&mut self, slot: Option<u32>, ctx: &mut Context<JobActor>) {
+        self.engaged = true;
+        self.starts.do_send(Start {
+            id: self.job.id().clone(),
+            slot,
+            job: ctx.address(),
+        });
     }
 
     fn fail(&mut self, descriptor: &Descriptor, why: String, ctx: &mut Context<JobActor>) {
@@ -337,7 +402,7 @@ impl JobActor {
         })
         .into_actor(self)
         .map(|failed, actor, ctx| match failed {
-            Ok(_) => actor.look(ctx),
+            Ok(_) => actor.look_after_writing(ctx),
             Err(error) => actor.cannot("fail", &error.into(), ctx),
         })
         .spawn(ctx);
@@ -348,37 +413,54 @@ impl JobActor {
         if self.engaged || self.timer.is_some() {
             return;
         }
+        if let Some(slot) = self.given {
+            return self.start(Some(slot), ctx);
+        }
+        if self.pool.is_some() && !self.inside && self.resumed > 0 && self.runs_since.is_none() {
+            // It waits in its pool already.
+            return self.enqueue(&view.descriptor, ctx);
+        }
         if self.inside {
             self.leave_pool();
+        }
+        let was_healthy = self
+            .runs_since
+            .take()
+            .is_some_and(|since| clock::since_boot().saturating_sub(since) >= HEALTHY);
+        if was_healthy {
+            self.resumed = 0;
         }
         let delay = Duration::from_millis(resume_delay_ms(self.resumed));
         self.resumed += 1;
         tracing::info!(job = %self.job.id(), ?delay, "the job lost its worker and is run again");
-        let pooled = view.descriptor.pool.is_some();
-        let view = view.clone();
+        let descriptor = view.descriptor.clone();
         self.timer = Some(ctx.run_later(delay, move |actor, ctx| {
             actor.timer = None;
             if actor.engaged {
                 return;
             }
-            if pooled {
-                actor.enqueue(&view, ctx);
+            if actor.pool.is_some() {
+                actor.enqueue(&descriptor, ctx);
             } else {
-                actor.engaged = true;
-                actor.starts.do_send(Start {
-                    id: actor.job.id().clone(),
-                    slot: None,
-                    job: ctx.address(),
-                });
+                actor.start(None, ctx);
             }
         }));
     }
 
-    /// The worker that was asked for is not there, or not any more.
+    /// A worker that was asked for has come to nothing, or is gone. Where the job waits all the same, it is tried again
+    /// ever more slowly.
     fn is_free_again(&mut self, ctx: &mut Context<JobActor>) {
         self.engaged = false;
+        // Its place is left once it is seen that nobody has the job.
         self.inside = true;
         self.look(ctx);
+    }
+
+    fn came_to_nothing(&mut self, ctx: &mut Context<JobActor>) {
+        self.given = None;
+        self.refusals += 1;
+        self.rests_until = clock::since_boot() + backoff(self.refusals);
+        self.is_free_again(ctx);
     }
 }
 
@@ -420,8 +502,9 @@ impl Handler<PoolIs> for JobActor {
 impl Handler<Admitted> for JobActor {
     type Result = ();
 
-    fn handle(&mut self, _: Admitted, ctx: &mut Context<JobActor>) {
+    fn handle(&mut self, Admitted(slot): Admitted, ctx: &mut Context<JobActor>) {
         self.engaged = true;
+        self.given = Some(slot);
         self.cancel_timer(ctx);
     }
 }
@@ -436,14 +519,15 @@ impl Handler<Heard> for JobActor {
             // The next job need not wait until this end is recorded.
             Answer::Vacated { .. } => self.leave_pool(),
             Answer::Refused { why, .. } => {
-                tracing::debug!(job = %self.job.id(), why, "no worker");
-                self.faults += 1;
-                self.engaged = false;
-                self.inside = true;
-                // Whoever has it now gives notice; what keeps it from being started may need a while.
-                self.look_in(backoff(self.faults), ctx);
+                if self.refusals == 0 {
+                    tracing::info!(job = %self.job.id(), why, "no worker; it is looked at again");
+                } else {
+                    tracing::debug!(job = %self.job.id(), why, tries = self.refusals, "no worker");
+                }
+                self.came_to_nothing(ctx);
             }
-            Answer::Left { .. } | Answer::Gone => self.is_free_again(ctx),
+            Answer::Left { .. } => self.came_to_nothing(ctx),
+            Answer::Gone => self.is_free_again(ctx),
         }
     }
 }
@@ -468,26 +552,32 @@ fn try_sight(job: &Job, known: Option<Descriptor>) -> Result<Sight> {
             }));
         }
     };
-    let asked = !view.held && job.has_request()?;
+    let asked = !view.held && is_asked(&mut disk, job.id())?;
     let dependency = match need(&view, asked) {
         Need::Admission if view.status.attempt == 0 => {
             dependency(&view.descriptor.after, |after| seen(job, after))
         }
         _ => Dependency::Met,
     };
-    Ok(Sight::Job {
+    Ok(Sight::Job(Seen {
         view,
         asked,
         dependency,
-    })
+    }))
+}
+
+/// The jobs that a job comes after.
+fn after(descriptor: &Descriptor) -> Vec<JobId> {
+    let after = descriptor.after.iter();
+    after.map(|after| after.job.clone()).collect()
 }
 
 /// How a job that this one comes after stands.
-fn seen(job: &Job, after: &After) -> Seen {
+fn seen(job: &Job, after: &After) -> dependency::Seen {
     match job.store().job(&after.job).look() {
-        Ok(view) => Seen::State(view.state),
-        Err(Error::Gone(_)) => Seen::Gone,
-        Err(_) => Seen::Damaged,
+        Ok(view) => dependency::Seen::State(view.state),
+        Err(Error::Gone(_)) => dependency::Seen::Gone,
+        Err(_) => dependency::Seen::Damaged,
     }
 }
 

@@ -21,7 +21,7 @@ use super::job::{JobActor, Look, PoolIs};
 use super::pool::{Admit, Configure, PoolActor, Tell};
 use super::starts::{Serve, Source, Starts};
 use super::subscribers::{Subscribe, Subscribers};
-use super::sweeper::{Grown, Keep, Spare, Sweeper};
+use super::sweeper::{Grown, Keep, Spare, SpareNoMore, Sweeper};
 use super::{backoff, off};
 use crate::disk::LockFile;
 use crate::error::Result;
@@ -73,6 +73,14 @@ pub(super) struct Await {
     pub(super) id: JobId,
 }
 
+/// A job that has not ended comes after others. They are kept until it has, so that it stays known how they ended.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct ComesAfter {
+    pub(super) after: Vec<JobId>,
+    pub(super) id: JobId,
+}
+
 /// A job asks for its pool.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -81,10 +89,10 @@ pub(super) struct PoolOf {
     pub(super) job: Addr<JobActor>,
 }
 
-/// Something that no job can do without does not work. The reason, for people.
+/// Something that no job can do without does not work, or works again. The reason, for people.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Cannot(pub(super) String);
+pub(super) struct Cannot(pub(super) Option<String>);
 
 /// Take the configuration up again. What cannot be read is reported, and everything stays as it is (R21).
 #[derive(Message)]
@@ -168,8 +176,9 @@ pub(crate) struct Root {
     made: BTreeMap<PoolName, record::Pool>,
     /// Who waits for the end of whom.
     dependants: HashMap<JobId, HashSet<JobId>>,
-    /// Those that were there at the start and were not seen yet; `None` once all have been.
-    unseen: Option<HashSet<JobId>>,
+    /// What those come after that have not ended.
+    comes_after: HashMap<JobId, Vec<JobId>>,
+    phase: Phase,
     draining: bool,
     trouble: Option<String>,
     subscribers: Subscribers,
@@ -177,6 +186,25 @@ pub(crate) struct Root {
     socket: Option<Server>,
     idle: Option<SpawnHandle>,
     scans: u32,
+}
+
+/// How far the supervisor is.
+enum Phase {
+    /// Who is there is not known yet, but of these it was told meanwhile, and has not seen them.
+    Scanning(HashSet<JobId>),
+    /// These were there, or have come since, and were not seen yet.
+    Seeing(HashSet<JobId>),
+    /// Everybody was seen.
+    Ready,
+}
+
+impl Phase {
+    fn unseen(&mut self) -> Option<&mut HashSet<JobId>> {
+        match self {
+            Phase::Scanning(unseen) | Phase::Seeing(unseen) => Some(unseen),
+            Phase::Ready => None,
+        }
+    }
 }
 
 /// What is handed on at the end.
@@ -218,7 +246,8 @@ impl Root {
             pools: BTreeMap::new(),
             made: BTreeMap::new(),
             dependants: HashMap::new(),
-            unseen: Some(HashSet::new()),
+            comes_after: HashMap::new(),
+            phase: Phase::Scanning(HashSet::new()),
             draining: false,
             trouble: None,
             subscribers: Subscribers::new(),
@@ -253,28 +282,21 @@ impl Root {
     fn scanned(&mut self, scanned: Scanned, ctx: &mut Context<Root>) {
         self.scans = 0;
         self.set_up_pools(scanned.pools);
-        let is_first = self.unseen.as_ref().is_some_and(HashSet::is_empty) && self.jobs.is_empty();
+        for job in self.jobs.values() {
+            job.actor.do_send(Look);
+        }
         for id in scanned.unfinished {
-            if is_first && let Some(unseen) = &mut self.unseen {
-                unseen.insert(id.clone());
-            }
-            self.look_at(id, ctx);
-        }
-        let known: Vec<_> = self
-            .jobs
-            .values()
-            .map(|known| known.actor.clone())
-            .collect();
-        if !is_first {
-            for job in known {
-                job.do_send(Look);
+            if !self.jobs.contains_key(&id) {
+                self.look_at(id, ctx);
             }
         }
-        if is_first {
+        if let Phase::Scanning(unseen) = &mut self.phase {
+            self.phase = Phase::Seeing(std::mem::take(unseen));
             self.is_ready_if_all_are_seen(ctx);
         }
         // What ended before anybody saw it is in nobody's hands here.
         self.subscribers.tell(&Notice::Changed(None));
+        self.see_whether_idle(ctx);
     }
 
     /// See how the pools are set up now.
@@ -298,6 +320,9 @@ impl Root {
         if let Some(known) = self.jobs.get(&id) {
             known.actor.do_send(Look);
             return;
+        }
+        if let Some(unseen) = self.phase.unseen() {
+            unseen.insert(id.clone());
         }
         // The watch stands before the first look, so that nothing falls in between.
         self.watcher.watch(&id);
@@ -348,25 +373,29 @@ impl Root {
             return pool.clone();
         }
         let (slots, paused) = self.setup(name);
-        let admits = self.unseen.is_none() && !self.draining;
+        let admits = self.is_ready() && !self.draining;
         let pool = PoolActor::new(name.clone(), slots, paused, admits, self.starts.clone()).start();
         self.pools.insert(name.clone(), pool.clone());
         pool
     }
 
     fn seen(&mut self, id: &JobId, ctx: &mut Context<Root>) {
-        if let Some(unseen) = &mut self.unseen {
+        if let Some(unseen) = self.phase.unseen() {
             unseen.remove(id);
             self.is_ready_if_all_are_seen(ctx);
         }
     }
 
+    fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
     /// Nothing is admitted before everybody who is inside is known (R20).
     fn is_ready_if_all_are_seen(&mut self, ctx: &mut Context<Root>) {
-        if self.unseen.as_ref().is_none_or(|unseen| !unseen.is_empty()) {
+        if !matches!(&self.phase, Phase::Seeing(unseen) if unseen.is_empty()) {
             return;
         }
-        self.unseen = None;
+        self.phase = Phase::Ready;
         tracing::info!(jobs = self.jobs.len(), pools = self.pools.len(), "ready");
         for pool in self.pools.values() {
             pool.do_send(Admit(!self.draining));
@@ -380,8 +409,8 @@ impl Root {
     }
 
     fn see_whether_idle(&mut self, ctx: &mut Context<Root>) {
-        let is_idle = self.unseen.is_none() && self.busy == 0;
-        if self.draining && self.unseen.is_none() && self.running == 0 {
+        let is_idle = self.is_ready() && self.busy == 0;
+        if self.draining && self.is_ready() && self.running == 0 {
             self.end(ctx);
             return;
         }
@@ -479,9 +508,10 @@ fn scan(store: &Store) -> Result<Scanned> {
         tracing::warn!(%error, "passed over");
     }
     for id in ids {
+        // What cannot be read is nothing to keep the rest waiting for: whoever looks at the job says so.
         let ended = matches!(
-            disk.read_status(&Dir::Job(id.clone()))?,
-            Read::Value(status) if !liveness::needs_probe(&status)
+            disk.read_status(&Dir::Job(id.clone())),
+            Ok(Read::Value(status)) if !liveness::needs_probe(&status)
         );
         if !ended {
             unfinished.push(id);
@@ -602,8 +632,9 @@ impl Handler<Ended> for Root {
                     known.actor.do_send(Look);
                 }
             }
-            let spared = self.dependants.keys().cloned().collect();
-            self.sweeper.do_send(Spare(spared));
+        }
+        for job in self.comes_after.remove(&id).unwrap_or_default() {
+            self.sweeper.do_send(SpareNoMore(job));
         }
         if state.is_some() {
             self.sweeper.do_send(Grown);
@@ -628,8 +659,6 @@ impl Handler<Await> for Root {
                 unknown = true;
             }
         }
-        let spared = self.dependants.keys().cloned().collect();
-        self.sweeper.do_send(Spare(spared));
         if unknown {
             // It has ended since it was looked at, or nobody has seen it yet.
             ctx.run_later(backoff(1), move |actor, _| {
@@ -656,11 +685,22 @@ impl Handler<PoolOf> for Root {
     }
 }
 
+impl Handler<ComesAfter> for Root {
+    type Result = ();
+
+    fn handle(&mut self, ComesAfter { after, id }: ComesAfter, _: &mut Context<Root>) {
+        for job in &after {
+            self.sweeper.do_send(Spare(job.clone()));
+        }
+        self.comes_after.insert(id, after);
+    }
+}
+
 impl Handler<Cannot> for Root {
     type Result = ();
 
     fn handle(&mut self, Cannot(why): Cannot, _: &mut Context<Root>) {
-        self.trouble = Some(why);
+        self.trouble = why;
     }
 }
 
@@ -717,7 +757,7 @@ impl Handler<Status> for Root {
                 .count()
         };
         let mut status = StatusOf {
-            ready: self.unseen.is_none(),
+            ready: self.is_ready(),
             draining: self.draining,
             pools: Vec::new(),
             queued: count(State::Queued),

@@ -49,7 +49,7 @@ impl Handler<Fill> for SlotActor {
     fn handle(&mut self, Fill { id, job }: Fill, _: &mut Context<SlotActor>) {
         tracing::info!(pool = %self.pool, slot = self.number, job = %id, "starting");
         self.job = Some(id.clone());
-        job.do_send(Admitted);
+        job.do_send(Admitted(self.number));
         self.starts.do_send(Start {
             id,
             slot: Some(self.number),

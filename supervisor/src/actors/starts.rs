@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
 use state_machine::id::JobId;
@@ -11,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 use super::job::{Heard, JobActor};
 use super::root::{Cannot, Root};
 use super::{backoff, off};
+use crate::clock;
 use crate::error::Result;
 use crate::reactor::readable;
 use crate::spawner::{Answer, Spawner};
@@ -54,8 +56,14 @@ pub(super) struct Starts {
     waiting: VecDeque<(JobId, Option<u32>)>,
     /// Who wants to hear about which worker.
     jobs: HashMap<JobId, Addr<JobActor>>,
+    /// How often in a row there was none, or one that did not live long.
     failures: u32,
+    /// Since when there is one, in time since boot.
+    since: Duration,
 }
+
+/// How long a spawner must have lived for its loss to be no failure of its start.
+const HEALTHY: Duration = Duration::from_secs(10);
 
 impl Starts {
     pub(super) fn new(source: Source) -> Starts {
@@ -66,6 +74,7 @@ impl Starts {
             waiting: VecDeque::new(),
             jobs: HashMap::new(),
             failures: 0,
+            since: Duration::ZERO,
         }
     }
 
@@ -89,7 +98,10 @@ impl Starts {
         match registered {
             Ok((pid, spawner)) => {
                 tracing::debug!(pid, "the spawner is there");
-                self.failures = 0;
+                self.since = clock::since_boot();
+                if let Some(root) = &self.root {
+                    root.do_send(Cannot(None));
+                }
                 let spawner = Arc::new(spawner);
                 self.spawner = Some(spawner.clone());
                 self.listen(spawner, ctx);
@@ -99,7 +111,7 @@ impl Starts {
                 self.failures += 1;
                 tracing::error!(%error, "no job can be started");
                 if let Some(root) = &self.root {
-                    root.do_send(Cannot(error.to_string()));
+                    root.do_send(Cannot(Some(error.to_string())));
                 }
                 ctx.run_later(backoff(self.failures), |actor, ctx| actor.begin(ctx));
             }
@@ -152,7 +164,13 @@ impl Starts {
         for (_, job) in self.jobs.drain() {
             job.do_send(Heard(Answer::Gone));
         }
-        self.begin(ctx);
+        if clock::since_boot().saturating_sub(self.since) >= HEALTHY {
+            self.failures = 0;
+            self.begin(ctx);
+        } else {
+            self.failures += 1;
+            ctx.run_later(backoff(self.failures), |actor, ctx| actor.begin(ctx));
+        }
     }
 
     fn ask_waiting(&mut self, ctx: &mut Context<Starts>) {

@@ -1,7 +1,8 @@
 //! The actor that sweeps: what the configuration does not keep is forgotten, soon after it has become too old or too much.
 //! Where the configuration keeps everything, it does nothing at all.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -29,15 +30,21 @@ pub(super) struct Keep(pub(super) Config);
 #[rtype(result = "()")]
 pub(super) struct Grown;
 
-/// Those jobs are spared: others wait to see how they ended.
+/// This job is spared: one more comes after it and has not ended.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Spare(pub(super) HashSet<JobId>);
+pub(super) struct Spare(pub(super) JobId);
+
+/// One fewer does.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct SpareNoMore(pub(super) JobId);
 
 pub(super) struct Sweeper {
     store: Store,
     config: Config,
-    spared: HashSet<JobId>,
+    /// How many come after each.
+    spared: HashMap<JobId, usize>,
     timer: Option<SpawnHandle>,
     /// Whether the timer is set for soon, and not for what becomes too old.
     soon: bool,
@@ -51,7 +58,7 @@ impl Sweeper {
         Sweeper {
             store,
             config,
-            spared: HashSet::new(),
+            spared: HashMap::new(),
             timer: None,
             soon: false,
             sweeping: false,
@@ -82,6 +89,13 @@ impl Sweeper {
         }));
     }
 
+    /// There is more to sweep: do it soon.
+    fn grown(&mut self, ctx: &mut Context<Sweeper>) {
+        if !self.keeps_everything() && !self.soon {
+            self.sweep_in(SOON, ctx);
+        }
+    }
+
     fn sweep(&mut self, ctx: &mut Context<Sweeper>) {
         if self.keeps_everything() {
             return;
@@ -91,8 +105,8 @@ impl Sweeper {
             return;
         }
         self.sweeping = true;
-        let (store, config, spared) =
-            (self.store.clone(), self.config.clone(), self.spared.clone());
+        let (store, config) = (self.store.clone(), self.config.clone());
+        let spared: HashSet<JobId> = self.spared.keys().cloned().collect();
         off(move || sweep(&store, &config, &spared))
             .into_actor(self)
             .map(|swept, actor, ctx| actor.swept(swept, ctx))
@@ -182,16 +196,28 @@ impl Handler<Grown> for Sweeper {
     type Result = ();
 
     fn handle(&mut self, _: Grown, ctx: &mut Context<Sweeper>) {
-        if !self.keeps_everything() && !self.soon {
-            self.sweep_in(SOON, ctx);
-        }
+        self.grown(ctx);
     }
 }
 
 impl Handler<Spare> for Sweeper {
     type Result = ();
 
-    fn handle(&mut self, Spare(jobs): Spare, _: &mut Context<Sweeper>) {
-        self.spared = jobs;
+    fn handle(&mut self, Spare(job): Spare, _: &mut Context<Sweeper>) {
+        *self.spared.entry(job).or_default() += 1;
+    }
+}
+
+impl Handler<SpareNoMore> for Sweeper {
+    type Result = ();
+
+    fn handle(&mut self, SpareNoMore(job): SpareNoMore, ctx: &mut Context<Sweeper>) {
+        if let Entry::Occupied(mut spared) = self.spared.entry(job) {
+            *spared.get_mut() -= 1;
+            if *spared.get() == 0 {
+                spared.remove();
+                self.grown(ctx);
+            }
+        }
     }
 }
