@@ -37,8 +37,9 @@ impl Default for Config {
     }
 }
 
-/// How many threads at most do for it what blocks.
-const BLOCKING_THREADS: usize = 4;
+/// How many threads at most do for it what blocks. Looking at jobs is shared out among few of them; the rest is for what
+/// may take as long as the grace of a job.
+const BLOCKING_THREADS: usize = 64;
 /// How long such a thread stays with nothing to do.
 const THREAD_STAYS: Duration = Duration::from_secs(5);
 /// How many different notices wait at most before they become one that says "look at everything".

@@ -17,7 +17,7 @@ use state_machine::supervise::{Need, Readiness, keeps_busy, need, readiness, res
 use super::pool::{Enqueue, Leave, Occupy, PoolActor};
 use super::root::{Await, ComesAfter, Ended, PoolOf, Root, Standing};
 use super::starts::{Start, Starts};
-use super::{backoff, off};
+use super::{backoff, off, off_long};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::spawner::Answer;
@@ -309,7 +309,7 @@ impl JobActor {
     /// Write down what is true: that its worker is gone, or the answer to what was asked of it.
     fn settle(&mut self, ctx: &mut Context<JobActor>) {
         let job = self.job.clone();
-        off(move || job.settle())
+        off_long(move || job.settle())
             .into_actor(self)
             .map(|settled, actor, ctx| match settled {
                 Ok(_) => actor.look_after_writing(ctx),

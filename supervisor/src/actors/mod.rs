@@ -31,16 +31,33 @@ pub(crate) use subscribers::Subscribe;
 
 use std::time::Duration;
 
-/// Run what blocks on a thread for that. What panics there is a fault in the program, and ends the supervisor: its jobs
-/// run on, and the next one reads what is true.
+use tokio::sync::Semaphore;
+
+/// How many threads look and write at a time. More are only for what takes its time.
+static QUICK: Semaphore = Semaphore::const_new(4);
+
+/// Run what blocks for a moment on a thread for that.
 async fn off<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    // It is never closed.
+    let _turn = QUICK.acquire().await;
+    off_long(work).await
+}
+
+/// As [`off`], for what may take as long as processes take to end: it keeps nobody else waiting.
+///
+/// What panics there is a fault in the program, and ends the supervisor: its jobs run on, and the next one reads what is
+/// true.
+async fn off_long<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(lost) => match lost.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that is shut down cancels; then nobody asks for this any more.
-            Err(_) => std::future::pending().await,
-        },
+        Err(lost) => {
+            if lost.is_panic() {
+                // Of an actor that panics nobody hears, and its job would be left to nobody.
+                actix::System::current().stop_with_code(1);
+            }
+            // Nobody asks for this any more: the runtime is being shut down.
+            std::future::pending().await
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use state_machine::disk::{Dir, Disk, Read};
 use state_machine::id::{JobId, PoolName};
 use state_machine::job::State;
 use state_machine::liveness;
-use state_machine::protocol::supervise::{Retired, retire};
+use state_machine::protocol::supervise::{Retired, retire, supervisor_lock};
 use state_machine::record;
 use state_machine::wire::Notice;
 use tokio::sync::oneshot;
@@ -24,11 +24,14 @@ use super::subscribers::{Subscribe, Subscribers};
 use super::sweeper::{Grown, Keep, Spare, SpareNoMore, Sweeper};
 use super::{backoff, off};
 use crate::disk::LockFile;
-use crate::error::Result;
+use crate::error::{DiskError, Result};
 use crate::socket::{self, Server};
 use crate::store::{Store, processors};
 use crate::watcher::{self, Watcher};
 use crate::worker::Launcher;
+
+/// How often the whole store is looked at although nothing tells that it has changed.
+const RECONCILE: Duration = Duration::from_secs(15 * 60);
 
 /// What a supervisor is started with.
 pub(crate) struct Settings {
@@ -174,6 +177,8 @@ pub(crate) struct Root {
     pools: BTreeMap<PoolName, Addr<PoolActor>>,
     /// What somebody made of the pools.
     made: BTreeMap<PoolName, record::Pool>,
+    /// The pools of which that cannot be read now.
+    unreadable: HashSet<PoolName>,
     /// Who waits for the end of whom.
     dependants: HashMap<JobId, HashSet<JobId>>,
     /// What those come after that have not ended.
@@ -245,6 +250,7 @@ impl Root {
             running: 0,
             pools: BTreeMap::new(),
             made: BTreeMap::new(),
+            unreadable: HashSet::new(),
             dependants: HashMap::new(),
             comes_after: HashMap::new(),
             phase: Phase::Scanning(HashSet::new()),
@@ -279,6 +285,37 @@ impl Root {
             .spawn(ctx);
     }
 
+    /// See whether the store is still the one that this is the supervisor of. Whose lock is not at its place can have a
+    /// rival, and whose store was moved or removed looks at nothing: such a one ends.
+    fn see_that_the_lock_stands(&mut self, ctx: &mut Context<Root>) {
+        let Some(Ok(lock)) = self.settings.as_ref().map(|parts| parts.lock.share()) else {
+            // No descriptor to be had, or it is leaving anyway.
+            return;
+        };
+        let store = self.store.clone();
+        off(move || {
+            let mut disk = store.disk();
+            let stands = disk.stands(&lock, &supervisor_lock())?;
+            // A copy that is only closed: the lock stays with the other.
+            drop(lock);
+            Ok::<bool, DiskError>(stands)
+        })
+        .into_actor(self)
+        .map(|stands, actor, ctx| match stands {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::error!(
+                    root = %actor.store.root().display(),
+                    "supervisor.lock is not the one that was taken any more: the store was moved or removed, or the file \
+                     was; leaving, and jobs run on"
+                );
+                actor.end(ctx);
+            }
+            Err(error) => tracing::warn!(%error, "the lock cannot be looked at"),
+        })
+        .spawn(ctx);
+    }
+
     fn scanned(&mut self, scanned: Scanned, ctx: &mut Context<Root>) {
         self.scans = 0;
         self.set_up_pools(scanned.pools);
@@ -302,7 +339,7 @@ impl Root {
     /// See how the pools are set up now.
     fn read_pools(&mut self, ctx: &mut Context<Root>) {
         let store = self.store.clone();
-        off(move || store.made_pools())
+        off(move || store.each_made_pool())
             .into_actor(self)
             .map(|pools, actor, ctx| match pools {
                 Ok(pools) => actor.set_up_pools(pools),
@@ -339,13 +376,29 @@ impl Root {
     }
 
     /// Set the pools up: those that are configured, and what somebody made of them.
-    fn set_up_pools(&mut self, made: BTreeMap<PoolName, record::Pool>) {
-        self.made = made;
+    fn set_up_pools(&mut self, made: MadePools) {
+        self.unreadable.retain(|name| made.contains_key(name));
+        self.made.retain(|name, _| made.contains_key(name));
+        for (name, read) in made {
+            match read {
+                Ok(pool) => {
+                    self.unreadable.remove(&name);
+                    self.made.insert(name, pool);
+                }
+                // What was read before still holds; where nothing was, nobody is admitted (R21).
+                Err(error) => {
+                    if self.unreadable.insert(name.clone()) {
+                        tracing::error!(pool = %name, %error, "the pool stays as it was");
+                    }
+                }
+            }
+        }
         let names: HashSet<PoolName> = self
             .config
             .pool
             .keys()
             .chain(self.made.keys())
+            .chain(&self.unreadable)
             .chain(self.pools.keys())
             .cloned()
             .chain([PoolName::default()])
@@ -362,6 +415,9 @@ impl Root {
     /// How many slots a pool has and whether it is paused. One that nobody has set up has no slots: its jobs wait until
     /// somebody does.
     fn setup(&self, name: &PoolName) -> (u32, bool) {
+        if self.unreadable.contains(name) && !self.made.contains_key(name) {
+            return (0, true);
+        }
         match self.config.pool(name, self.made.get(name)) {
             None => (0, false),
             Some(setup) => (setup.slots.unwrap_or_else(processors), setup.paused),
@@ -494,8 +550,11 @@ impl Root {
 /// What a look at the whole store brings.
 struct Scanned {
     unfinished: Vec<JobId>,
-    pools: BTreeMap<PoolName, record::Pool>,
+    pools: MadePools,
 }
+
+/// What somebody made of pools, or why that cannot be read.
+type MadePools = BTreeMap<PoolName, Result<record::Pool>>;
 
 fn scan(store: &Store) -> Result<Scanned> {
     if let Err(error) = store.collect() {
@@ -517,7 +576,7 @@ fn scan(store: &Store) -> Result<Scanned> {
             unfinished.push(id);
         }
     }
-    let pools = store.made_pools()?;
+    let pools = store.each_made_pool()?;
     Ok(Scanned { unfinished, pools })
 }
 
@@ -529,7 +588,12 @@ async fn pass_notices_on(mut mailbox: Mailbox<watcher::Changed>, root: Addr<Root
                     return;
                 }
             }
-            Drained::Gone => return,
+            Drained::Gone => {
+                // Only where the kernel cannot poll. Who hears nothing is no supervisor; the next one may do better.
+                tracing::error!("nothing is heard of the store any more; leaving, and jobs run on");
+                root.do_send(Shutdown);
+                return;
+            }
         }
     }
 }
@@ -557,6 +621,11 @@ impl Actor for Root {
         ctx.set_mailbox_capacity(1 << 16);
         self.socket = socket::serve(&self.store, ctx.address());
         self.scan(ctx);
+        // What no notice tells of, for whatever reason, is seen then.
+        ctx.run_interval(RECONCILE, |actor, ctx| {
+            actor.see_that_the_lock_stands(ctx);
+            actor.scan(ctx);
+        });
     }
 
     fn stopped(&mut self, _: &mut Context<Root>) {
@@ -569,7 +638,10 @@ impl Handler<Changed> for Root {
 
     fn handle(&mut self, Changed(notices): Changed, ctx: &mut Context<Root>) {
         match notices {
-            Notices::Everything => self.scan(ctx),
+            Notices::Everything => {
+                self.see_that_the_lock_stands(ctx);
+                self.scan(ctx);
+            }
             Notices::Of(subjects) => {
                 let (mut jobs, mut pools) = (false, false);
                 for subject in subjects {
@@ -638,6 +710,8 @@ impl Handler<Ended> for Root {
         }
         if state.is_some() {
             self.sweeper.do_send(Grown);
+        } else {
+            self.see_that_the_lock_stands(ctx);
         }
         if state.is_none() || state != told {
             self.subscribers.tell(&Notice::State(id.clone(), state));

@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::job::{Heard, JobActor};
 use super::root::{Cannot, Root};
-use super::{backoff, off};
+use super::{backoff, off_long};
 use crate::clock;
 use crate::error::Result;
 use crate::reactor::readable;
@@ -81,7 +81,7 @@ impl Starts {
     /// Have a spawner.
     fn begin(&mut self, ctx: &mut Context<Starts>) {
         let source = self.source.clone();
-        off(move || source.spawner())
+        off_long(move || source.spawner())
             .into_actor(self)
             .map(|spawner, actor, ctx| actor.has(spawner, ctx))
             .spawn(ctx);

@@ -5,9 +5,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::exit;
 use crate::error::{DiskError, Error, Result};
 use crate::store::Store;
 
@@ -18,6 +22,8 @@ pub(super) const TAKEN: &str = "taken";
 
 /// How long a supervisor that nobody asked for by name stays with nothing to do.
 const IDLE_EXIT: Duration = Duration::from_secs(30);
+/// How long a client waits for it to be ready. Thousands of jobs are known in a second.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long its log may become before a new one is begun, in bytes. One older one is kept.
 const LOG_LIMIT: u64 = 8 << 20;
 
@@ -41,6 +47,9 @@ pub(super) fn ensure_supervised(store: &Store) -> Result<()> {
         .args(["supervise", "--detached", "--idle-exit"])
         .arg(format!("{}ms", idle_exit.as_millis()))
         .env("OUTLIVE_ROOT", store.root())
+        // Who queues from within a job starts a supervisor for everybody, which carries no mark of that job.
+        .env_remove("OUTLIVE_JOB")
+        .env_remove("OUTLIVE_JOB_DIR")
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -50,6 +59,13 @@ pub(super) fn ensure_supervised(store: &Store) -> Result<()> {
     let Some(stdout) = supervisor.stdout.take() else {
         return Err(cannot(&"it cannot be heard"));
     };
+    if !is_heard_in_time(&stdout).map_err(|error| cannot(&error))? {
+        exit::say(&format!(
+            "queued; the supervisor is not ready yet, and {} tells more",
+            log_path.display()
+        ));
+        return Ok(());
+    }
     let mut word = String::new();
     BufReader::new(stdout)
         .read_line(&mut word)
@@ -57,6 +73,18 @@ pub(super) fn ensure_supervised(store: &Store) -> Result<()> {
     match word.trim_end() {
         READY | TAKEN => Ok(()),
         _ => Err(cannot(&"it ended at once")),
+    }
+}
+
+/// Whether there is something to read, or nothing will ever come, within the time that a client waits.
+fn is_heard_in_time(stdout: &ChildStdout) -> std::io::Result<bool> {
+    let limit = Timespec::try_from(PATIENCE).ok();
+    loop {
+        match poll(&mut [PollFd::new(stdout, PollFlags::IN)], limit.as_ref()) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

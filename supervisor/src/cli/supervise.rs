@@ -16,6 +16,7 @@ use super::background::{READY, TAKEN};
 use crate::error::Error;
 use crate::store::Store;
 use crate::supervisor::{Config, Supervisor};
+use crate::sys;
 use crate::worker::Launcher;
 
 pub(super) const VERB: Verb = Verb {
@@ -44,6 +45,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if detached {
         // Whatever ends the session of the client that started it does not end it. Fails only where it leads one already.
         let _ = setsid();
+        // Whoever waits for the end of a pipe of the client's, or for a lock in a file of it, is not to wait for this.
+        // Nothing owns a descriptor yet: this was just executed.
+        sys::close_from(3, &[]);
     }
     tell_by(matches);
     let store = Store::open_default()?;
@@ -53,13 +57,18 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         launcher: Launcher::outlive_at("/proc/self/exe"),
         idle_exit,
     };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no signal can be heard")?;
+    // They are heard before there is anything that they could interrupt.
+    let signals = {
+        let _within = runtime.enter();
+        Signals::new().context("no signal can be heard")?
+    };
     match Supervisor::start(store, config) {
         Ok(supervisor) => {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .context("no signal can be heard")?;
-            runtime.block_on(stay(supervisor, detached))?;
+            runtime.block_on(stay(supervisor, signals, detached));
             Ok(0)
         }
         Err(Error::Supervised { .. }) if detached => {
@@ -89,8 +98,7 @@ fn tell_by(matches: &ArgMatches) {
 }
 
 /// Stay until it is told to end or ends for want of work.
-async fn stay(mut supervisor: Supervisor, detached: bool) -> anyhow::Result<()> {
-    let mut signals = Signals::new().context("no signal can be heard")?;
+async fn stay(mut supervisor: Supervisor, mut signals: Signals, detached: bool) {
     loop {
         tokio::select! {
             () = supervisor.ready() => break,
@@ -117,7 +125,9 @@ async fn stay(mut supervisor: Supervisor, detached: bool) -> anyhow::Result<()> 
         }
     }
     notify(&[NotifyState::Stopping]);
-    Ok(())
+    // The lock is free. What still blocks a thread, as ending what a dead worker left does, is nothing to wait for: the
+    // next supervisor goes on from what is on disk, as if this had been killed.
+    std::mem::forget(supervisor);
 }
 
 /// What a signal asks for.

@@ -165,24 +165,28 @@ impl Store {
 
     /// What somebody made of pools. What cannot be read is an error that names it, and nothing is taken for a default (R21).
     pub(crate) fn made_pools(&self) -> Result<BTreeMap<PoolName, record::Pool>> {
+        let read = self.each_made_pool()?.into_iter();
+        read.map(|(name, pool)| Ok((name, pool?))).collect()
+    }
+
+    /// As [`Store::made_pools`], where one that cannot be read hides no other.
+    pub(crate) fn each_made_pool(&self) -> Result<BTreeMap<PoolName, Result<record::Pool>>> {
         let mut disk = self.disk();
         let mut made = BTreeMap::new();
         for name in disk.list(&Dir::Pools)?.unwrap_or_default() {
             let Some(Ok(pool)) = name.to_text().map(|word| PoolName::parse(&word)) else {
                 continue;
             };
-            match disk.read_pool(&pool)? {
-                Read::Value(record) => {
-                    made.insert(pool, record);
-                }
-                Read::Absent => {}
-                Read::Damaged(why) => {
-                    return Err(Error::Damaged {
-                        path: disk.path(&Dir::Pool(pool).at(Name::Pool)),
-                        why: why.0,
-                    });
-                }
-            }
+            let read = match disk.read_pool(&pool) {
+                Ok(Read::Value(record)) => Ok(record),
+                Ok(Read::Absent) => continue,
+                Ok(Read::Damaged(why)) => Err(Error::Damaged {
+                    path: disk.path(&Dir::Pool(pool.clone()).at(Name::Pool)),
+                    why: why.0,
+                }),
+                Err(error) => Err(error.into()),
+            };
+            made.insert(pool, read);
         }
         Ok(made)
     }
