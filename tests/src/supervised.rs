@@ -53,11 +53,6 @@ impl Bench {
         supervisor
     }
 
-    /// The supervisors that run on the store, whoever started them.
-    pub fn supervisors(&self) -> Vec<Process> {
-        self.titled(|title| title.contains(" supervise"))
-    }
-
     /// The spawners that run on the store.
     pub fn spawners(&self) -> Vec<Process> {
         self.titled(|title| title.starts_with("outlive spawner"))
