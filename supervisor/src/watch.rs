@@ -90,6 +90,11 @@ impl Watch {
         self.blind |= !watched;
     }
 
+    /// Whether a supervisor tells what has changed. Of what is appended to a file he does not.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.is_some()
+    }
+
     /// Whether changes are looked for on a timer (every 200 ms) for want of inotify.
     #[cfg(test)]
     pub(crate) fn is_blind(&self) -> bool {

@@ -14,6 +14,7 @@
 mod audit;
 mod bench;
 mod census;
+mod client;
 pub mod disks;
 mod job;
 mod marks;
@@ -33,6 +34,7 @@ pub use mounts::{Cover, TmpFs};
 pub use ran::Ran;
 pub use rounds::{Dice, rounds};
 pub use supervised::Supervisor;
+pub use client::{Client, Supervised};
 pub use tape::{Played, Refused};
 pub use until::{DEADLINE, until, until_some};
 

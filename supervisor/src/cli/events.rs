@@ -16,7 +16,7 @@ use super::scope::Scope;
 use super::{Verb, exit};
 use crate::error::{Error, Result};
 use crate::store::{Job, Store, Tail};
-use crate::watch::Watch;
+use crate::watch::{Watch, Woken};
 
 pub(super) const VERB: Verb = Verb {
     name: "events",
@@ -27,7 +27,7 @@ pub(super) const VERB: Verb = Verb {
 
 /// Of the descriptors that a process may have, this part keeps histories open while they are followed.
 const KEPT_OPEN: u64 = 4;
-/// The pauses between looks for what comes after the end of a job: they double.
+/// The pauses between looks for what comes after what was told.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -144,7 +144,7 @@ fn follow_named(store: &Store, jobs: Vec<Job>) -> anyhow::Result<u8> {
             return Ok(0);
         }
         match &mut watch {
-            Some(watch) => store.sleep(watch, follow.patience())?,
+            Some(watch) => follow.sleep(store, watch)?,
             // Jobs that have ended need none; where it is needed, one looks again once it stands.
             None => watch = Some(store.watch_histories(&jobs)),
         }
@@ -162,7 +162,7 @@ fn follow_scope(store: &Store, scope: &Scope) -> anyhow::Result<u8> {
         if is_closed(&io::stdout()) {
             return Ok(0);
         }
-        store.sleep(&mut watch, follow.patience())?;
+        follow.sleep(store, &mut watch)?;
     }
 }
 
@@ -174,7 +174,7 @@ struct Follow {
     open: usize,
     /// The exit code so far.
     code: u8,
-    /// How long to wait for what is still to come of a job that has ended.
+    /// How long to wait for what is still to come of what was told.
     pause: Duration,
 }
 
@@ -189,16 +189,16 @@ impl Follow {
         }
     }
 
-    /// How long to wait for a notice at most. Who tells of changes may not tell of what comes after the end of a job, so that
-    /// is looked for: soon, and then later and later, as processes that a job leaves behind may stay for long.
-    fn patience(&mut self) -> Option<Duration> {
-        if !self.tails.iter().any(Tail::is_ending) {
-            self.pause = FIRST_PAUSE;
-            return None;
-        }
-        let pause = self.pause;
-        self.pause = (2 * pause).min(LONGEST_PAUSE);
-        Some(pause)
+    /// Sleep until something may have happened. A supervisor tells of records, which are written before the history is, and of
+    /// nothing that comes after the end of a job: what is still to come of what he told is looked for, soon and then later
+    /// and later.
+    fn sleep(&mut self, store: &Store, watch: &mut Watch) -> Result<()> {
+        let pause = watch.is_told().then_some(self.pause);
+        self.pause = match store.sleep(watch, pause)? {
+            Woken::Changed => FIRST_PAUSE,
+            Woken::TimedOut => self.pause.saturating_mul(4).min(LONGEST_PAUSE),
+        };
+        Ok(())
     }
 
     fn add(&mut self, job: Job) {
@@ -255,9 +255,6 @@ impl Follow {
                 false
             }
         });
-        if !batch.0.is_empty() {
-            self.pause = FIRST_PAUSE;
-        }
         batch.print()?;
         for error in unreadable {
             self.complain(&error);

@@ -80,7 +80,9 @@ fn wait_for_any(store: &Store, jobs: &[Job], timeout: Option<Duration>) -> Resul
             return Err(Error::TimedOut("none of them has ended".into()));
         }
         match &mut watch {
-            Some(watch) => store.sleep(watch, left)?,
+            Some(watch) => {
+                store.sleep(watch, left)?;
+            }
             // One looks again once it stands.
             None => watch = Some(store.watch_states(jobs)),
         }

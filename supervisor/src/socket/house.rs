@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::task::AbortHandle;
 
@@ -10,6 +10,10 @@ use tokio::task::AbortHandle;
 const GUESTS: usize = 512;
 /// How many may be told of changes.
 const SUBSCRIBERS: usize = 16_384;
+/// So many descriptors are left for everything else.
+const RESERVE: u64 = 32;
+/// Nobody has to go so soon after he came or asked: what he has to say may be on its way.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// A connection.
 struct Seat {
@@ -32,22 +36,48 @@ pub(super) struct House {
 impl House {
     /// One for a process that may have so many descriptors; some are needed for other things.
     pub(super) fn new(descriptors: u64) -> House {
-        let part = |of: u64| usize::try_from(descriptors / of).unwrap_or(usize::MAX);
+        let ours = descriptors.saturating_sub(RESERVE);
+        let part = |of: u64| usize::try_from(ours / of).unwrap_or(usize::MAX);
         House {
             seats: RefCell::default(),
             next: Cell::new(0),
             staying: Cell::new(0),
-            guests: GUESTS.min(part(8)).max(1),
+            guests: GUESTS.min(part(4)).max(1),
             subscribers: SUBSCRIBERS.min(part(2)).max(1),
         }
     }
 
-    /// The number of the next to come in. Where the house is full, the one who has asked nothing for the longest time goes.
-    pub(super) fn number(&self) -> u64 {
+    /// Have room for one more. Where the house is full, the one goes who has asked nothing for the longest time; where
+    /// that is not long, it is said how long it takes until he may have to go.
+    pub(super) fn make_room(&self) -> Result<(), Duration> {
         let guests = self.seats.borrow().len() - self.staying.get();
-        if guests >= self.guests {
-            self.make_room();
+        if guests < self.guests {
+            return Ok(());
         }
+        self.clear_a_seat()
+    }
+
+    /// Have the one go who has asked nothing for the longest time, if anybody may have to.
+    pub(super) fn clear_a_seat(&self) -> Result<(), Duration> {
+        let idlest = {
+            let seats = self.seats.borrow();
+            let guests = seats.iter().filter(|(_, seat)| !seat.stays);
+            guests
+                .min_by_key(|(_, seat)| seat.asked)
+                .map(|(number, seat)| (*number, seat.asked.elapsed()))
+        };
+        match idlest {
+            Some((number, idle)) if idle >= GRACE => {
+                self.leave(number);
+                Ok(())
+            }
+            Some((_, idle)) => Err(GRACE - idle),
+            None => Err(GRACE),
+        }
+    }
+
+    /// The number of the next to come in.
+    pub(super) fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
         number
@@ -84,20 +114,6 @@ impl House {
         }
     }
 
-    /// Have the one go who has asked nothing for the longest time.
-    pub(super) fn make_room(&self) {
-        let idlest = {
-            let seats = self.seats.borrow();
-            let guests = seats.iter().filter(|(_, seat)| !seat.stays);
-            guests
-                .min_by_key(|(_, seat)| seat.asked)
-                .map(|(number, _)| *number)
-        };
-        if let Some(number) = idlest {
-            self.leave(number);
-        }
-    }
-
     /// Somebody leaves.
     pub(super) fn leave(&self, number: u64) {
         let seat = self.seats.borrow_mut().remove(&number);
@@ -122,16 +138,22 @@ mod tests {
 
     #[tokio::test]
     async fn the_idlest_guest_goes_and_who_stays_does_not() {
-        let house = House::new(24);
+        let house = House::new(32 + 12);
         let (first, kept) = come_in(&house);
         assert!(house.keep(first) && house.keep(first));
         let (second, _) = come_in(&house);
         let (_, third) = come_in(&house);
+        assert_eq!(house.make_room(), Ok(()));
         let (_, fourth) = come_in(&house);
-        house.asks(second);
-        come_in(&house);
+        // They have only just come.
+        let wait = house.make_room().unwrap_err();
+        assert!(wait <= GRACE);
+        while house.make_room().is_err() {
+            house.asks(second);
+            tokio::task::yield_now().await;
+        }
         assert!(third.await.unwrap_err().is_cancelled());
-        assert_eq!(house.seats.borrow().len(), 4);
+        assert_eq!(house.seats.borrow().len(), 3);
         assert!(!kept.is_finished() && !fourth.is_finished());
         house.leave(first);
         assert_eq!(house.staying.get(), 0);
@@ -139,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_stay_than_may() {
-        let house = House::new(4);
+        let house = House::new(32 + 4);
         let (first, _) = come_in(&house);
         assert!(house.keep(first));
         let (second, _) = come_in(&house);

@@ -59,6 +59,10 @@ async fn accept(listener: UnixListener, root: Addr<Root>) {
     let house = Rc::new(House::new(descriptors));
     let mut failures = 0_u32;
     loop {
+        while let Err(time) = house.make_room() {
+            // Whoever comes meanwhile waits, or looks for himself.
+            tokio::time::sleep(time).await;
+        }
         match listener.accept().await {
             Ok((stream, _)) => {
                 failures = 0;
@@ -71,8 +75,9 @@ async fn accept(listener: UnixListener, root: Addr<Root>) {
                     tracing::warn!(%error, "a client cannot be heard");
                 }
                 failures += 1;
-                house.make_room();
-                tokio::time::sleep(PAUSE).await;
+                if house.clear_a_seat().is_err() {
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
     }

@@ -35,7 +35,7 @@ use crate::clock;
 use crate::dial::Subscription;
 use crate::disk::{FsDisk, LockFile, read_small};
 use crate::error::{DiskError, Error, Result};
-use crate::watch::{Interest, Watch};
+use crate::watch::{Interest, Watch, Woken};
 
 pub(crate) use batch::{BatchJob, IfRunning, Queued, see_that_it_can_be_joined, under_way};
 pub use exit_code::exit_code;
@@ -414,8 +414,8 @@ impl Store {
         self.told_or_watched(interest, jobs)
     }
 
-    /// A watch for the histories of these jobs, or, where there are none, of every job. Of what is written after a job has
-    /// ended a supervisor does not tell.
+    /// A watch for the histories of these jobs, or, where there are none, of every job. A supervisor tells of the records, which
+    /// are written before the history is, and nothing after a job has ended: whoever is told looks again a little later.
     pub(crate) fn watch_histories(&self, jobs: &[Job]) -> Watch {
         let ids = jobs.iter().map(|job| job.id().clone());
         let interest = wire::Interest {
@@ -440,12 +440,12 @@ impl Store {
 
     /// Wait for a notice, no longer than `timeout`. A notice is a hint (F54): however silent it is, one looks now and
     /// then.
-    pub(crate) fn sleep(&self, watch: &mut Watch, timeout: Option<Duration>) -> Result<()> {
+    pub(crate) fn sleep(&self, watch: &mut Watch, timeout: Option<Duration>) -> Result<Woken> {
         let timeout = timeout.map_or(RELOOK, |timeout| timeout.min(RELOOK));
-        watch
+        let woken = watch
             .wait(Some(timeout))
             .map_err(|error| DiskError::new("watch", self.root(), error))?;
-        Ok(())
+        Ok(woken)
     }
 
     /// The job that `query` names: an exact id, a name or a reference, or an unambiguous prefix of an id.

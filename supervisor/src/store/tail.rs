@@ -28,8 +28,6 @@ pub(crate) struct Tail {
     given: usize,
     /// Whether that one (the job is queued) was given and has not come by in the file yet.
     ahead: bool,
-    /// The job has ended, and somebody may still write about that.
-    ending: bool,
     ended: bool,
     over: bool,
 }
@@ -45,7 +43,6 @@ impl Tail {
             rest: Vec::new(),
             given: 0,
             ahead: false,
-            ending: false,
             ended: false,
             over: false,
         }
@@ -59,11 +56,6 @@ impl Tail {
     /// Whether the end of the job has been given.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
-    }
-
-    /// Whether the job has ended and something can still follow, soon most of the time.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.ending
     }
 
     /// Whether nothing can follow any more: the job has ended and nobody holds it, or it is gone.
@@ -84,14 +76,12 @@ impl Tail {
             Err(Error::Gone(_)) => {
                 self.ended = true;
                 self.over = true;
-                self.ending = false;
                 return self.read();
             }
             Err(error) => return Err(error),
         };
         // Asked before the history is read: what nobody holds then, nobody has added to since.
         self.over = view.state.is_terminal() && !self.is_held()?;
-        self.ending = view.state.is_terminal() && !self.over;
         let mut lines = self.read()?;
         if self.given == 0 {
             // True already, and the first line as soon as anybody writes one.
