@@ -28,13 +28,13 @@ mod until;
 pub use audit::{LEGAL, is_terminal};
 pub use bench::{Background, Bench, Bystander, MARKER, TAPES};
 pub use census::{Process, state_of};
+pub use client::{Client, Supervised};
 pub use job::Job;
 pub use marks::{MARKING, Marks};
 pub use mounts::{Cover, TmpFs};
 pub use ran::Ran;
 pub use rounds::{Dice, rounds};
 pub use supervised::Supervisor;
-pub use client::{Client, Supervised};
 pub use tape::{Played, Refused};
 pub use until::{DEADLINE, until, until_some};
 
