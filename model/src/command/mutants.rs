@@ -28,7 +28,10 @@ pub(crate) fn mutants(asked: &Asked) -> ExitCode {
     }
     let is_asked = |edit: &Edit| {
         let name = edit.to_string();
-        asked.show.as_ref().is_none_or(|shown| *shown == name)
+        let is_shown = |shown: &String| {
+            name == *shown || shown.ends_with('/') && name.starts_with(shown.as_str())
+        };
+        asked.show.as_ref().is_none_or(is_shown)
     };
     let edits: Vec<Edit> = table::edits().into_iter().filter(is_asked).collect();
     let progress = Mutex::new(Progress {

@@ -29,12 +29,14 @@ fn supervised() -> Vec<World> {
             .seeing(&[Sight::TwoJobs, Sight::LeftToSupervisor]),
         world("two-queuers-run", TwoQueued, &[Queuer, Queuer, Forked], 0)
             .with_their_jobs_made()
-            .seeing(&[Sight::AllDone(2), Sight::Retired, Sight::LeftToSupervisor]),
-        world("queue-retiring", Empty, &[Supervisor, Queuer, Forked], 0).seeing(&[
-            Sight::AllDone(1),
-            Sight::Retired,
-            Sight::LeftToSupervisor,
-        ]),
+            .seeing(&[Sight::AllDone(2), Sight::Retired, Sight::LeftToSupervisor])
+            .large(),
+        world("queue-retiring", Empty, &[Supervisor, Queuer, Forked], 0)
+            .seeing(&[Sight::AllDone(1), Sight::Retired, Sight::LeftToSupervisor])
+            .large(),
+        // One leaves while the other comes, and nobody is there to run the job.
+        world("retiring", Empty, &[Supervisor, Queuer], 0)
+            .seeing(&[Sight::Retired, Sight::LeftToSupervisor]),
         world(
             "two-supervisors",
             Queued,
@@ -63,13 +65,16 @@ fn supervised() -> Vec<World> {
             Sight::AllDone(1),
             Sight::SettledByClient,
             Sight::LeftToHolder,
-        ]),
+        ])
+        .large(),
         world("adopt", TwoQueued, &[Supervisor, Worker, Forked], 0)
-            .seeing(&[Sight::AllDone(2), Sight::Done]),
+            .seeing(&[Sight::AllDone(2), Sight::Done])
+            .large(),
         world("straggler", TwoQueued, &[Supervisor, Forked, Forked], 0)
             .with_straggler(second_job())
             .asking_first()
-            .seeing(&[Sight::AllDone(2)]),
+            .seeing(&[Sight::AllDone(2)])
+            .large(),
         world("dependent", Dependent, &[Supervisor, Forked], 0).seeing(&[Sight::AllDone(2)]),
         world(
             "dependent-cancel",
@@ -77,7 +82,8 @@ fn supervised() -> Vec<World> {
             &[Supervisor, Forked, Client(Cancel)],
             0,
         )
-        .seeing(&[Sight::AllDone(2), Sight::Unmet]),
+        .seeing(&[Sight::AllDone(2), Sight::Unmet])
+        .large(),
         world("unmet", Unmet, &[Supervisor, Client(Cancel), Forked], 0)
             .about_the_second(1)
             .seeing(&[Sight::Unmet, Sight::SettledByClient]),
@@ -93,7 +99,8 @@ fn dying() -> Vec<World> {
             &[Supervisor, Supervisor, Forked, Forked],
             1,
         )
-        .seeing(&[Sight::AllDone(1), Sight::Adopted]),
+        .seeing(&[Sight::AllDone(1), Sight::Adopted])
+        .large(),
         world(
             "supervisor-died",
             TwoQueued,
@@ -101,7 +108,8 @@ fn dying() -> Vec<World> {
             0,
         )
         .with_straggler(first_job())
-        .seeing(&[Sight::AllDone(2)]),
+        .seeing(&[Sight::AllDone(2)])
+        .large(),
         world(
             "forked-dies",
             QueuedResuming,
