@@ -287,6 +287,7 @@ proptest! {
             let subject = subject(&disk, step);
             prop_assert_eq!(take(&mut disk, step, now_ms, &ticket("a")), Ok(()));
             prop_assert_eq!(disk.open_handles(), 0, "{:?} kept a handle", step);
+            prop_assert_eq!(disk.waits(), [0; 0], "nobody is in the way");
             for dir in [Dir::Staging, Dir::Trash] {
                 let left = disk.image().names(&dir);
                 prop_assert!(left.is_empty(), "{step:?} left {left:?}");

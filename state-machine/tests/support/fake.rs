@@ -70,6 +70,7 @@ pub(crate) struct Fake {
     next: u64,
     fault: Option<(usize, How)>,
     torn: bool,
+    waits: Vec<u32>,
 }
 
 fn dir_path(dir: &Dir) -> Vec<u8> {
@@ -215,6 +216,7 @@ impl Fake {
             locks: Locks::default(),
             fault: None,
             torn: false,
+            waits: Vec::new(),
         }
     }
 
@@ -231,6 +233,11 @@ impl Fake {
     /// How many descriptions are open.
     pub(crate) fn open_handles(&self) -> usize {
         self.locks.borrow().len()
+    }
+
+    /// The rounds before which somebody gave way to others.
+    pub(crate) fn waits(&self) -> &[u32] {
+        &self.waits
     }
 
     /// What is on disk.
@@ -528,7 +535,7 @@ impl Disk for Fake {
         })
     }
 
-    fn give_way(&mut self, _round: u32) -> Result<(), Fault> {
-        self.whole(|_| ())
+    fn give_way(&mut self, round: u32) -> Result<(), Fault> {
+        self.whole(|disk| disk.waits.push(round))
     }
 }
