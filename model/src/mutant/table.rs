@@ -141,10 +141,6 @@ pub const HARMLESS: &[(&str, &str)] = &[
         "the request has its place by then; the other name is nobody's",
     ),
     ("request/request.unlink#2 late", "it is the last effect"),
-    (
-        "request/request.read_control never there",
-        "a request that stands is then called busy, after eight tries",
-    ),
     ("request/request.give_way skipped", "it only tries sooner"),
     (
         "request/answered.rename_new skipped",
