@@ -56,10 +56,11 @@ impl Storm {
             } else {
                 self.jobs / 40 + 1
             };
-            for nth in queued..self.jobs.min(queued + share) {
+            let last = self.jobs.min(queued + share);
+            for nth in queued..last {
                 queue_nth(bench, nth, self.workers > 0);
-                queued = nth + 1;
             }
+            queued = queued.max(last);
             let alive = running
                 .as_mut()
                 .is_some_and(outlive_tests::Supervisor::runs);
