@@ -12,10 +12,9 @@ use state_machine::protocol::claim::{Claim, claim};
 
 /// Call the shipped protocol from its beginning with these replies, and say what it wants next.
 fn next_effect(past: &Past) -> Result<Claim<u8>, Box<Effect>> {
-    // It was started, and did not wake up.
-    let begun = Begun::default();
+    let start = Begun::default();
     let mut disk = Asking {
-        host: Remembering::new(past, &begun),
+        host: Remembering::new(past, &start),
         syncs: true,
     };
     claim(&mut disk, &first_job()).map_err(|stop| match stop {

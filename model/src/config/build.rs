@@ -5,7 +5,7 @@ use state_machine::id::JobId;
 use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::Edit;
-use crate::role::{Part, Role, Special, first_job, second_job};
+use crate::role::{Part, Role, SUPERVISORS_CLOCK_MS, Special, first_job, second_job};
 use crate::rule::power::Survivors;
 use crate::rule::{Rule, Sight};
 use crate::scene::Scene;
@@ -119,6 +119,15 @@ impl World {
     pub fn asking_first(mut self) -> World {
         for part in &mut self.parts {
             part.asks_first = true;
+        }
+        self
+    }
+
+    /// Where the process of the first lane has a clock of its own.
+    #[must_use]
+    pub fn with_a_clock_of_its_own(mut self) -> World {
+        if let Some(first) = self.parts.first_mut() {
+            first.now_ms = SUPERVISORS_CLOCK_MS;
         }
         self
     }

@@ -5,12 +5,13 @@ use state_machine::control::Request::{Cancel, Pause};
 use super::build::world;
 use crate::role::Change::{Forget, Pause as PausePool, TwoSlots};
 use crate::role::Role::{
-    Batcher, Changer, Client, Collector, Creator, Forked, Queuer, Supervisor, Worker,
+    Asker, Batcher, Changer, Client, Collector, Creator, Forked, Queuer, Supervisor, Worker,
 };
 use crate::role::{first_job, second_job};
 use crate::rule::Sight;
 use crate::scene::Scene::{
-    Dependent, Empty, GarbagePool, Pooled, Queued, QueuedResuming, TwoQueued, Unmet,
+    Dependent, Empty, GarbagePool, Paused as PausedJob, Pooled, Queued, QueuedResuming, TwoQueued,
+    Unmet,
 };
 use crate::world::World;
 
@@ -34,6 +35,9 @@ fn supervised() -> Vec<World> {
         world("queue-retiring", Empty, &[Supervisor, Queuer, Forked], 0)
             .seeing(&[Sight::AllDone(1), Sight::Retired, Sight::LeftToSupervisor])
             .large(),
+        // Whoever only asks keeps nobody from it.
+        world("supervisor-asked", Queued, &[Supervisor, Asker], 0)
+            .seeing(&[Sight::LeftToSupervisor]),
         // One leaves while the other comes, and nobody is there to run the job.
         world("retiring", Empty, &[Supervisor, Queuer], 0)
             .seeing(&[Sight::Retired, Sight::LeftToSupervisor]),
@@ -119,6 +123,15 @@ fn dying() -> Vec<World> {
         .seeing(&[Sight::AllDone(1), Sight::RunAgain, Sight::Orphan]),
         world("forked-dies-left", Queued, &[Supervisor, Forked, Forked], 1)
             .seeing(&[Sight::AllDone(1), Sight::Orphan]),
+        // What a client has asked that died then.
+        world(
+            "supervisor-settles",
+            PausedJob,
+            &[Supervisor, Client(Cancel)],
+            1,
+        )
+        .with_a_clock_of_its_own()
+        .seeing(&[Sight::SettledBySupervisor]),
         world("unmet-death", Unmet, &[Supervisor, Supervisor], 1).seeing(&[Sight::Unmet]),
     ]
 }
@@ -144,6 +157,10 @@ fn made() -> Vec<World> {
         world("pool-power", Pooled, &[Changer(PausePool)], 0)
             .losing_power()
             .seeing(&[Sight::BothChanged]),
+        world("pool-forgotten", Pooled, &[Changer(Forget)], 0).losing_power(),
+        world("batch-taken-power", Queued, &[Batcher], 0)
+            .losing_power()
+            .seeing(&[Sight::Made]),
         world(
             "garbage-pool",
             GarbagePool,

@@ -3,6 +3,7 @@
 //!
 //! No effect is made here by hand, and no rule is checked here.
 
+mod asker;
 mod batcher;
 mod changer;
 mod client;
@@ -62,6 +63,8 @@ pub enum Role {
     Supervisor,
     /// Queues a job, and supervises the store if nobody does.
     Queuer,
+    /// Asks whether the store has a supervisor.
+    Asker,
     /// Is forked by a supervisor to run a job, again and again.
     Forked,
     /// Makes two jobs at once.
@@ -207,6 +210,7 @@ impl Part {
             Role::Creator => creator::queue(disk, self),
             Role::Supervisor => supervisor::supervise(disk, self, Default::default()),
             Role::Queuer => queuer::queue(disk, self),
+            Role::Asker => asker::ask(disk),
             Role::Forked => forked::work(disk, self),
             Role::Batcher => batcher::queue(disk, self),
             Role::Changer(wish) => changer::change(disk, wish),
@@ -277,6 +281,9 @@ pub fn second_job() -> JobId {
 pub fn pool() -> PoolName {
     PoolName::parse("p").expect("a letter is a name")
 }
+
+/// The time on the clock of a supervisor that is to be told from others, in ms.
+pub const SUPERVISORS_CLOCK_MS: u64 = 20;
 
 /// How many slots it has.
 pub const SLOTS: u32 = 1;

@@ -9,7 +9,7 @@ use state_machine::record::{AfterWhen, OnInterrupt};
 use super::{Broken, Rule};
 use crate::effect::Effect;
 use crate::filesystem::{Filesystem, Owner};
-use crate::role::{Change, Outcome, Role, SLOTS, pool};
+use crate::role::{Change, Outcome, Part, Role, SLOTS, pool};
 use crate::world::{Patience, State, World};
 
 /// What is broken by the start of a command.
@@ -113,11 +113,10 @@ fn forgotten_change(world: &World, state: &State) -> Option<Broken> {
             _ => None,
         })
         .collect();
-    let forgets = world
-        .parts
-        .iter()
-        .any(|part| part.role == Role::Changer(Change::Forget));
-    if forgets || changes.is_empty() {
+    let is_forgetful = |part: &&Part| part.role == Role::Changer(Change::Forget);
+    let forgetful = world.parts.iter().filter(is_forgetful).count();
+    if forgetful > 0 && forgetful < world.parts.len() || changes.is_empty() {
+        // Whichever of them came last.
         return None;
     }
     let data = state.machine.files.data(&Dir::Pool(pool()).at(Name::Pool));
@@ -125,6 +124,7 @@ fn forgotten_change(world: &World, state: &State) -> Option<Broken> {
     let kept = |change: &Change| match (&recorded, change) {
         (Some(Read::Value(pool)), Change::TwoSlots) => pool.slots == Some(2),
         (Some(Read::Value(pool)), Change::Pause) => pool.paused,
+        (None, Change::Forget) => true,
         _ => false,
     };
     let gone = changes.iter().find(|change| !kept(change))?;

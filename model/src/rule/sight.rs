@@ -5,7 +5,7 @@ use state_machine::job::State as JobState;
 use state_machine::record::{Failure, History, Pool};
 use stateright::Property;
 
-use crate::role::{Outcome, pool, second_job};
+use crate::role::{Outcome, SUPERVISORS_CLOCK_MS, first_job, pool, second_job};
 use crate::world::{State, World};
 
 /// Something that must be seen.
@@ -57,6 +57,8 @@ pub enum Sight {
     Adopted,
     /// A job that lost its worker is run again.
     RunAgain,
+    /// A cancel was settled by the supervisor, whose clock is another one than its client's.
+    SettledBySupervisor,
     /// The pool has two slots and is paused.
     BothChanged,
 }
@@ -128,6 +130,13 @@ impl Sight {
                         && !s.machine.trees().is_empty()
                 },
             ),
+            Sight::SettledBySupervisor => ("the supervisor settles", |_, s| {
+                let status = s.machine.files.status_of(&first_job());
+                status.is_some_and(|status| {
+                    status.state == JobState::Cancelled
+                        && status.ended_at_ms == Some(SUPERVISORS_CLOCK_MS)
+                })
+            }),
             Sight::RunAgain => ("a job that lost its worker is run again", |_, s| {
                 let mut jobs = s.machine.files.jobs().into_iter();
                 jobs.any(|id| {
