@@ -589,9 +589,13 @@ async fn pass_notices_on(mut mailbox: Mailbox<watcher::Changed>, root: Addr<Root
                 }
             }
             Drained::Gone => {
-                // Only where the kernel cannot poll. Who hears nothing is no supervisor; the next one may do better.
-                tracing::error!("nothing is heard of the store any more; leaving, and jobs run on");
-                root.do_send(Shutdown);
+                // Unless it is leaving anyway, the kernel cannot poll. Who hears nothing is no supervisor.
+                if root.connected() {
+                    tracing::error!(
+                        "nothing is heard of the store any more; leaving, and jobs run on"
+                    );
+                    root.do_send(Shutdown);
+                }
                 return;
             }
         }

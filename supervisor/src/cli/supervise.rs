@@ -19,6 +19,9 @@ use crate::supervisor::{Config, Supervisor};
 use crate::sys;
 use crate::worker::Launcher;
 
+/// How long what is under way at the end may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 pub(super) const VERB: Verb = Verb {
     name: "supervise",
     aliases: &[],
@@ -69,6 +72,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     match Supervisor::start(store, config) {
         Ok(supervisor) => {
             runtime.block_on(stay(supervisor, signals, detached));
+            runtime.shutdown_background();
             Ok(0)
         }
         Err(Error::Supervised { .. }) if detached => {
@@ -125,9 +129,10 @@ async fn stay(mut supervisor: Supervisor, mut signals: Signals, detached: bool) 
         }
     }
     notify(&[NotifyState::Stopping]);
-    // The lock is free. What still blocks a thread, as ending what a dead worker left does, is nothing to wait for: the
-    // next supervisor goes on from what is on disk, as if this had been killed.
-    std::mem::forget(supervisor);
+    // The lock is free. A sweep that is under way is seen through; what takes longer, as ending what a dead worker left
+    // does, is nothing to wait for: the next supervisor goes on from what is on disk, as if this had been killed.
+    let ended = tokio::task::spawn_blocking(move || drop(supervisor));
+    let _ = tokio::time::timeout(PATIENCE, ended).await;
 }
 
 /// What a signal asks for.
