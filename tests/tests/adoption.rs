@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use outlive_tests::{Bench, Dice, Job, MARKING, Marks, bench, is_terminal, rounds};
+use outlive_tests::{Bench, Dice, Job, MARKING, Marks, bench, is_terminal, rounds, until};
 use rustix::process::Signal;
 
 /// Two slots, and a supervisor that stays.
@@ -250,5 +250,316 @@ fn a_storm_that_kills_workers_too_resumes_what_it_interrupted() {
     storm.rage(&bench);
     check(&bench, jobs, 2, true);
     collected(&bench);
+    bench.audit();
+}
+
+/// Queue a script of the shell; nobody is started for it.
+fn queue<'a>(bench: &'a Bench, options: &[&str], script: &str) -> Job<'a> {
+    let verb = ["queue", "--no-supervisor"];
+    let command = ["--", "sh", "-c", script];
+    let arguments = [&verb[..], options, &command[..]].concat();
+    bench.job(&bench.run(arguments).expect(0).text())
+}
+
+/// A job that appends a line as it begins, and ends when it is let go.
+const HELD: &str = "echo x >> begun; while [ ! -e go ]; do sleep 0.02; done; exit 7";
+
+fn begun(bench: &Bench) -> usize {
+    let text = std::fs::read_to_string(bench.file("begun")).unwrap_or_default();
+    text.lines().count()
+}
+
+fn let_go(bench: &Bench) {
+    std::fs::write(bench.file("go"), "").unwrap();
+}
+
+#[test]
+fn what_ended_while_there_was_no_supervisor_is_known() {
+    let bench = bench!();
+    bench.configure(TWO_SLOTS);
+    let ended = queue(&bench, &[], HELD);
+    let next = queue(
+        &bench,
+        &["--after", &format!("{}:failure", ended.id())],
+        "exit 3",
+    );
+    let supervisor = bench.supervise_ready();
+    ended.until_recorded("running");
+    supervisor.kill();
+    let_go(&bench);
+    ended.until_ended();
+    assert_eq!(next.recorded(), "queued");
+    let supervisor = bench.supervise_ready();
+    assert_eq!(next.wait(), 3);
+    assert_eq!(ended.shown()["exit"]["code"], 7);
+    supervisor.end();
+    assert_eq!(begun(&bench), 1);
+    bench.audit();
+}
+
+#[test]
+fn a_job_that_runs_is_started_by_no_other_supervisor_again() {
+    let bench = bench!();
+    bench.configure("[pool.default]\nslots = 1\n");
+    let job = queue(&bench, &["--on-interrupt", "resume"], HELD);
+    let behind = queue(&bench, &["--priority", "9"], "echo y >> begun; exit 3");
+    bench.supervise_ready().kill();
+    for _ in 0..10 {
+        bench.supervise_ready().kill();
+    }
+    until("one of them runs", || begun(&bench) > 0);
+    let supervisor = bench.supervise_ready();
+    let_go(&bench);
+    assert_eq!(job.wait(), 7);
+    assert_eq!(behind.wait(), 3);
+    supervisor.end();
+    assert_eq!(begun(&bench), 2);
+    bench.audit();
+}
+
+#[test]
+fn a_job_is_stopped_past_a_supervisor_that_did_not_start_it_and_its_slot_is_given_on() {
+    let bench = bench!();
+    bench.configure("[pool.default]\nslots = 1\n");
+    let job = queue(&bench, &[], "setsid sleep 600 & exec sleep 600");
+    let supervisor = bench.supervise_ready();
+    job.until_recorded("running");
+    supervisor.kill();
+    let supervisor = bench.supervise_ready();
+    let next = queue(&bench, &[], "exit 3");
+    job.stop(0);
+    assert_eq!(job.recorded(), "cancelled");
+    let left = bench
+        .census()
+        .into_iter()
+        .filter(|process| process.title.contains("sleep 600"));
+    assert_eq!(left.count(), 0);
+    assert_eq!(next.wait(), 3);
+    supervisor.end();
+    bench.audit();
+}
+
+#[test]
+fn after_a_kill_everything_is_listed_and_the_slots_are_as_they_were() {
+    let bench = bench!();
+    bench.configure(TWO_SLOTS);
+    for _ in 0..5 {
+        queue(&bench, &[], HELD);
+    }
+    let supervisor = bench.supervise_ready();
+    let running = || {
+        let listed = bench.list();
+        assert_eq!(listed.len(), 5);
+        listed
+            .iter()
+            .filter(|job| job["state"] == "running")
+            .count()
+    };
+    until("two run", || running() == 2);
+    supervisor.kill();
+    assert_eq!(running(), 2);
+    let supervisor = bench.supervise_ready();
+    bench
+        .run(["wait", "--timeout", "300ms", bench.jobs()[4].id()])
+        .expect(5);
+    assert_eq!(running(), 2);
+    let_go(&bench);
+    for job in bench.jobs() {
+        assert_eq!(job.wait(), 7);
+    }
+    supervisor.end();
+    assert_eq!(begun(&bench), 5);
+    bench.audit();
+}
+
+#[test]
+fn a_machine_that_went_down_leaves_interrupted_jobs_and_those_that_want_it_go_on() {
+    let bench = bench!();
+    bench.configure(TWO_SLOTS);
+    let script = "echo x >> begun; setsid sleep 600 & exec sleep 600";
+    let stays = queue(&bench, &[], script);
+    let goes_on = queue(&bench, &["--on-interrupt", "resume"], script);
+    let waits = queue(&bench, &[], "exit 3");
+    let supervisor = bench.supervise_ready();
+    until("both run", || begun(&bench) == 2);
+    bench.crashes();
+    supervisor.kill();
+    until("nothing of the bench runs", || {
+        let left = bench.census();
+        left.iter().for_each(outlive_tests::Process::kill);
+        left.is_empty()
+    });
+    for job in [&stays, &goes_on] {
+        assert_eq!(job.state(), "interrupted");
+    }
+    assert_eq!(waits.state(), "queued");
+    let supervisor = bench.supervise_ready();
+    until("the one that wants it runs again", || begun(&bench) == 3);
+    goes_on.until_recorded("running");
+    assert_eq!(waits.wait(), 3);
+    assert_eq!(stays.state(), "interrupted");
+    goes_on.stop(0);
+    stays.stop(0);
+    supervisor.end();
+    assert_eq!(begun(&bench), 3);
+    goes_on.expect_states(&["queued", "running", "interrupted", "running", "cancelled"]);
+    stays.expect_states(&["queued", "running", "interrupted", "cancelled"]);
+    bench.audit();
+}
+
+#[test]
+fn a_job_that_kills_its_own_worker_is_run_again_ever_more_slowly() {
+    let bench = bench!();
+    bench.crashes();
+    bench.configure(TWO_SLOTS);
+    // Its parent is its worker.
+    let job = queue(
+        &bench,
+        &["--on-interrupt", "resume"],
+        "echo x >> begun; kill -9 $PPID; sleep 600",
+    );
+    let unpooled = bench.start([
+        "--on-interrupt",
+        "resume",
+        "--",
+        "sh",
+        "-c",
+        "echo y >> alone; kill -9 $PPID; sleep 600",
+    ]);
+    let other = queue(&bench, &[], "exit 3");
+    let mut supervisor = bench.supervise_ready();
+    assert_eq!(other.wait(), 3);
+    let alone = || {
+        let text = std::fs::read_to_string(bench.file("alone")).unwrap_or_default();
+        text.lines().count()
+    };
+    // At once, after 1 s, after 2 s, 4 s and 8 s.
+    until("both are run again", || begun(&bench) >= 3 && alone() >= 3);
+    supervisor.until_told("delay=4s");
+    let (with_pool, without) = (begun(&bench), alone());
+    assert!(with_pool <= 7 && without <= 7, "{with_pool} and {without}");
+    for job in [&job, &unpooled] {
+        let stopped = bench.run(["stop", job.id()]);
+        assert!(matches!(stopped.code(), 0 | 1), "{stopped:?}");
+        assert_eq!(job.recorded(), "cancelled");
+    }
+    supervisor.end();
+    bench.audit();
+}
+
+#[test]
+fn hundreds_of_jobs_that_leave_a_child_leave_no_zombie() {
+    let bench = bench!();
+    bench.configure("[pool.default]\nslots = 4\n");
+    let jobs = rounds(100);
+    for _ in 0..jobs {
+        let spec = bench.spec(&["sh", "-c", "sleep .05 & exit 0"]);
+        bench.store().queue(spec).unwrap();
+    }
+    let supervisor = bench.supervise_ready();
+    let limit = Instant::now() + STORM_LIMIT;
+    while ended(&bench) < jobs {
+        assert!(Instant::now() < limit, "{:?}", open(&bench));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut parents: Vec<i32> = bench.spawners().iter().map(|spawner| spawner.pid).collect();
+    parents.extend(supervisor.process().map(|process| process.pid));
+    assert_eq!(parents.len(), 2);
+    until(
+        "no child of them is left, dead or alive, but the spawner",
+        || parents.iter().map(|pid| children_of(*pid)).sum::<usize>() == 1,
+    );
+    supervisor.end();
+    bench.audit();
+}
+
+fn children_of(pid: i32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .map(|children| children.split_whitespace().count())
+        .sum()
+}
+
+#[test]
+fn thirty_clients_at_once_start_one_supervisor() {
+    let bench = bench!();
+    bench.configure(&format!("{TWO_SLOTS}[supervisor]\nidle_exit = \"1h\"\n"));
+    let clients: Vec<_> = (0..30)
+        .map(|_| bench.background(bench.verb(["queue", "--", "sh", "-c", "exit 3"])))
+        .collect();
+    let ids: Vec<String> = clients
+        .into_iter()
+        .map(|client| client.end().expect(0).text())
+        .collect();
+    for id in &ids {
+        assert_eq!(bench.job(id).wait(), 3);
+    }
+    until("one supervisor is left", || bench.supervisors().len() == 1);
+    assert_eq!(bench.spawners().len(), 1);
+    bench.end_supervisor();
+    bench.audit();
+}
+
+#[test]
+fn what_ended_is_kept_as_it_is_configured_and_nothing_that_others_come_after() {
+    let bench = bench!();
+    let project = bench.file("site");
+    std::fs::create_dir(&project).unwrap();
+    std::fs::write(project.join("outlive.toml"), "").unwrap();
+    let kept = project.canonicalize().unwrap();
+    bench.configure(&format!(
+        "{TWO_SLOTS}[retention]\nkeep = 2\n[project.\"{}\".retention]\nkeep = 3\n",
+        kept.display()
+    ));
+    let first = queue(&bench, &[], "exit 0");
+    let after = format!("{}:success", first.id());
+    // It has to wait so long that a sweep comes before it starts.
+    let dependant = queue(&bench, &["--after", &after, "--delay", "1h"], "exit 3");
+    let own: Vec<Job> = (0..5).map(|_| queue(&bench, &[], "exit 0")).collect();
+    let theirs: Vec<String> = (0..5)
+        .map(|_| {
+            let mut queue = bench.verb(["queue", "--no-supervisor", "--", "true"]);
+            queue.current_dir(&project);
+            bench.end(queue).expect(0).text()
+        })
+        .collect();
+    let supervisor = bench.supervise_ready();
+    let left = |ids: &[String]| ids.iter().filter(|id| bench.job(id).dir().exists()).count();
+    let own: Vec<String> = own.iter().map(|job| job.id().to_owned()).collect();
+    until("the sweep has come", || {
+        left(&own) <= 2 && left(&theirs) <= 3
+    });
+    assert_eq!((left(&own), left(&theirs)), (2, 3));
+    assert!(first.dir().exists(), "somebody waits to see how it ended");
+    assert_eq!(dependant.state(), "queued");
+    // So it is after a restart.
+    supervisor.end();
+    let supervisor = bench.supervise_ready();
+    bench
+        .run(["wait", "--timeout", "1s", dependant.id()])
+        .expect(5);
+    assert!(first.dir().exists());
+    dependant.stop(0);
+    until("nobody waits any more", || {
+        !first.dir().exists() || !dependant.dir().exists()
+    });
+    supervisor.end();
+    bench.audit();
+}
+
+#[test]
+fn what_is_older_than_configured_goes() {
+    let bench = bench!();
+    let jobs: Vec<Job> = (0..3).map(|_| queue(&bench, &[], "exit 0")).collect();
+    bench.configure(&format!("{TWO_SLOTS}[retention]\nolder_than = \"1s\"\n"));
+    let supervisor = bench.supervise_ready();
+    until("all are gone", || {
+        jobs.iter().all(|job| !job.dir().exists())
+    });
+    supervisor.end();
     bench.audit();
 }
