@@ -72,7 +72,7 @@ pub(super) fn arguments() -> Vec<Arg> {
         option(
             "on-interrupt",
             "WHAT",
-            "What a supervisor does when the job has lost its worker [leave]",
+            "What a supervisor does with the job once it is interrupted [leave]",
         )
         .value_parser(PossibleValuesParser::new(["leave", "resume"])),
         option(
