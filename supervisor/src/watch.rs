@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use crate::dial::{Heard, Subscription};
+use crate::dial::{Heard, Subscription, Teller};
 use crate::inotify::{Buffer, Instance};
 
 pub(crate) use crate::inotify::Interest;
@@ -42,8 +42,10 @@ pub(crate) struct Watch {
     inotify: Option<Instance>,
     /// A directory could not be watched: all are looked at on a timer.
     blind: bool,
-    /// Who tells of changes, and the directories that are watched once he does not any more.
-    told: Option<(Subscription, Vec<PathBuf>)>,
+    /// Over this we are told of changes, and need no inotify.
+    told: Option<Subscription>,
+    /// Who tells, and the directories that are watched while he does not.
+    teller: Option<(Teller, Vec<PathBuf>)>,
 }
 
 impl Watch {
@@ -64,25 +66,35 @@ impl Watch {
             blind: inotify.is_none(),
             inotify,
             told: None,
+            teller: None,
         }
     }
 
-    /// A watch that a supervisor tells what has changed, as long as it does. It takes no inotify until then.
-    pub(crate) fn told(interest: Interest, subscription: Subscription) -> Watch {
-        Watch {
-            interest,
-            inotify: None,
-            blind: false,
-            told: Some((subscription, Vec::new())),
+    /// A watch that a supervisor tells what has changed, where there is one. As long as it does, no inotify is taken.
+    pub(crate) fn told_by(mut teller: Teller, interest: Interest) -> Watch {
+        match teller.ask() {
+            None => Watch::with(interest),
+            Some(told) => Watch {
+                interest,
+                inotify: None,
+                blind: false,
+                told: Some(told),
+                teller: Some((teller, Vec::new())),
+            },
         }
     }
 
     /// Watches `dir` too. A directory that is deleted later needs no removal: it only falls silent.
     pub(crate) fn add(&mut self, dir: &Path) {
-        if let Some((_, dirs)) = &mut self.told {
+        if let Some((_, dirs)) = &mut self.teller {
             dirs.push(dir.to_owned());
-            return;
         }
+        if self.told.is_none() {
+            self.watch(dir);
+        }
+    }
+
+    fn watch(&mut self, dir: &Path) {
         let watched = self
             .inotify
             .as_ref()
@@ -108,8 +120,11 @@ impl Watch {
     /// # Errors
     /// The kernel cannot poll, which is not expected to happen.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Woken> {
+        if self.blind {
+            self.ask_again();
+        }
         let look_again = if self.blind { BLIND } else { BACKSTOP };
-        let patience = self.told.as_ref().and_then(|(told, _)| told.patience());
+        let patience = self.told.as_ref().and_then(Subscription::patience);
         let look_again = patience.map_or(look_again, |patience| patience.min(look_again));
         let (sleep, at_the_end) = match timeout {
             Some(timeout) if timeout <= look_again => (timeout, Woken::TimedOut),
@@ -148,7 +163,7 @@ impl Watch {
 
     fn source(&self) -> Option<BorrowedFd<'_>> {
         match (&self.told, &self.inotify) {
-            (Some((told, _)), _) => Some(told.as_fd()),
+            (Some(told), _) => Some(told.as_fd()),
             (None, Some(inotify)) => Some(inotify.as_fd()),
             (None, None) => None,
         }
@@ -156,18 +171,35 @@ impl Watch {
 
     /// Hears what was told. Where nobody tells any more, inotify takes his place.
     fn has_lost_who_told(&mut self) -> bool {
-        let Some((mut told, dirs)) = self.told.take() else {
-            return false;
-        };
-        if told.hear() != Heard::Lost {
-            self.told = Some((told, dirs));
+        if self
+            .told
+            .as_mut()
+            .is_none_or(|told| told.hear() != Heard::Lost)
+        {
             return false;
         }
-        *self = Watch::with(self.interest);
-        for dir in dirs.iter().filter(|dir| dir.exists()) {
-            self.add(dir);
+        self.told = None;
+        self.inotify = Instance::new().ok();
+        self.blind = self.inotify.is_none();
+        let teller = self.teller.take();
+        for dir in teller.iter().flat_map(|(_, dirs)| dirs) {
+            // One that is gone meanwhile has nothing to tell.
+            if dir.exists() {
+                self.watch(dir);
+            }
         }
+        self.teller = teller;
         true
+    }
+
+    /// Has another supervisor tell, where there is no inotify to be had.
+    fn ask_again(&mut self) {
+        let told = self.teller.as_mut().and_then(|(teller, _)| teller.ask());
+        if told.is_some() {
+            self.told = told;
+            self.inotify = None;
+            self.blind = false;
+        }
     }
 
     /// Takes the events off the queue, one bufferful: what is left wakes the next wait at once.
@@ -184,7 +216,12 @@ impl Watch {
 pub(crate) mod tests {
     use super::*;
     use std::fs;
-    use std::io::Write;
+    use std::io::{Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use state_machine::wire;
+
+    use crate::dial;
 
     const LONG: Option<Duration> = Some(Duration::from_secs(4));
     const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -201,6 +238,7 @@ pub(crate) mod tests {
                 inotify: None,
                 blind: true,
                 told: None,
+                teller: None,
             }
         }
     }
@@ -295,6 +333,63 @@ pub(crate) mod tests {
             }
         }
         panic!("it finds an instance where there is none");
+    }
+
+    /// A supervisor that agrees to tell.
+    fn agree(listener: &UnixListener) -> UnixStream {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut ask = [0; 64];
+        assert!(stream.read(&mut ask).unwrap() > 0);
+        stream.write_all(b"{\"ok\":\"subscribed\"}\n").unwrap();
+        stream
+    }
+
+    #[test]
+    fn one_who_is_told_takes_inotify_once_he_is_not_and_is_told_again_where_there_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = dial::listen(dir.path()).unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let teller = Teller::new(dir.path(), wire::Interest::default());
+        let mut watch = Watch::told_by(teller, Interest::Records);
+        watch.add(dir.path());
+        watch.add(&dir.path().join("gone"));
+        let mut supervisor = agree(&listener);
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+        fs::write(dir.path().join("status.json"), b"{}").unwrap();
+        assert_eq!(watch.wait(NOW).unwrap(), Woken::TimedOut);
+        supervisor.write_all(b"{\"changed\":null}\n").unwrap();
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+
+        drop(supervisor);
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+        assert!(!watch.is_told());
+        settle_unless_blind(&mut watch);
+        fs::write(dir.path().join("status.json"), b"{}").unwrap();
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+
+        watch.inotify = None;
+        watch.blind = true;
+        std::thread::scope(|scope| {
+            let supervisor = scope.spawn(|| agree(&listener));
+            while !watch.is_told() {
+                assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+            }
+            let _supervisor = supervisor.join().unwrap();
+        });
+        assert!(watch.is_told() && !watch.is_blind());
+    }
+
+    #[test]
+    fn one_who_does_not_agree_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let _deaf = dial::listen(dir.path()).unwrap();
+        let teller = Teller::new(dir.path(), wire::Interest::default());
+        let mut watch = Watch::told_by(teller, Interest::Records);
+        watch.add(dir.path());
+        assert!(watch.is_told());
+        assert_eq!(watch.wait(LONG).unwrap(), Woken::Changed);
+        assert!(!watch.is_told());
+        assert_eq!(watch.inotify.is_none(), watch.is_blind());
     }
 
     #[test]

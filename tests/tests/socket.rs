@@ -201,8 +201,10 @@ fn a_dead_supervisors_socket_is_replaced() {
     bench.run(["supervisor", "status"]).expect(3);
     let job = bench.start(["--", "sleep", "0.1"]);
     assert_eq!(job.wait(), 0);
-    let supervised = Supervised::start(&bench, &["--idle-exit", "10ms"]);
-    assert_eq!(supervised.end(), Some(0));
+    let supervised = Supervised::start(&bench, &[]);
+    is_well(&supervised);
+    supervised.kill();
+    bench.run(["supervise", "--idle-exit", "10ms"]).expect(0);
     assert!(!socket(&bench).exists());
     bench.audit();
 }

@@ -162,6 +162,8 @@ impl Known {
 
 /// The root.
 pub(crate) struct Root {
+    /// While the lock is ours, and there is one to be had. Before the lock, so that it goes first in any case.
+    socket: Option<Server>,
     settings: Option<Parts>,
     store: Store,
     config: Config,
@@ -187,8 +189,6 @@ pub(crate) struct Root {
     draining: bool,
     trouble: Option<String>,
     subscribers: Subscribers,
-    /// While the lock is ours, and there is one to be had.
-    socket: Option<Server>,
     idle: Option<SpawnHandle>,
     scans: u32,
 }

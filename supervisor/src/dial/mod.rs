@@ -8,4 +8,4 @@ mod subscription;
 
 pub(crate) use address::{listen, withdraw};
 pub(crate) use conversation::{Conversation, Reply};
-pub(crate) use subscription::{Heard, Subscription};
+pub(crate) use subscription::{Heard, Subscription, Teller};

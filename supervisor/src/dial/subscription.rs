@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::wire::{Ask, Interest, LONGEST_LINE};
@@ -15,6 +15,44 @@ use crate::clock;
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How the line begins that says so.
 const AGREED: &[u8] = br#"{"ok""#;
+
+/// How long to wait at least, and at most, before one asks again who may still be there and did not agree.
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+
+/// Who is asked to tell of what: the supervisor of a store, and its successors.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    root: PathBuf,
+    interest: Interest,
+    pause: Duration,
+    /// Not before this, in time since boot.
+    next: Duration,
+}
+
+impl Teller {
+    /// The supervisor of the store at `root`, whoever it is.
+    pub(crate) fn new(root: &Path, interest: Interest) -> Teller {
+        Teller {
+            root: root.to_owned(),
+            interest,
+            pause: FIRST_RETRY,
+            next: Duration::ZERO,
+        }
+    }
+
+    /// Ask it, unless it was asked only just now. The pauses become longer: one that is stopped takes connections and does not
+    /// answer.
+    pub(crate) fn ask(&mut self) -> Option<Subscription> {
+        let now = clock::since_boot();
+        if now < self.next {
+            return None;
+        }
+        self.next = now + self.pause;
+        self.pause = (2 * self.pause).min(LAST_RETRY);
+        Subscription::begin(&self.root, self.interest.clone()).ok()
+    }
+}
 
 /// What was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +82,7 @@ impl Subscription {
     /// # Errors
     ///
     /// When there is nobody to ask.
-    pub(crate) fn begin(root: &Path, interest: Interest) -> io::Result<Subscription> {
+    fn begin(root: &Path, interest: Interest) -> io::Result<Subscription> {
         let mut stream = connect(root)?;
         let mut ask = Ask::Subscribe(interest).encode();
         if ask.len() > LONGEST_LINE {

@@ -32,7 +32,7 @@ use state_machine::wire;
 use self::batch::see_that_pool_has_room;
 use self::root::Absent;
 use crate::clock;
-use crate::dial::Subscription;
+use crate::dial::Teller;
 use crate::disk::{FsDisk, LockFile, read_small};
 use crate::error::{DiskError, Error, Result};
 use crate::watch::{Interest, Watch, Woken};
@@ -426,16 +426,12 @@ impl Store {
     }
 
     fn told_or_watched(&self, interest: wire::Interest, jobs: &[Job]) -> Watch {
-        match Subscription::begin(self.root(), interest) {
-            Ok(subscription) => {
-                let mut watch = Watch::told(Interest::Records, subscription);
-                for job in jobs {
-                    watch.add(&job.dir());
-                }
-                watch
-            }
-            Err(_) => self.watch(jobs),
+        let teller = Teller::new(self.root(), interest);
+        let mut watch = Watch::told_by(teller, Interest::Records);
+        for job in jobs {
+            watch.add(&job.dir());
         }
+        watch
     }
 
     /// Wait for a notice, no longer than `timeout`. A notice is a hint (F54): however silent it is, one looks now and
