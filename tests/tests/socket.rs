@@ -249,6 +249,23 @@ fn a_root_may_have_a_long_path() {
     bench.audit();
 }
 
+/// What is told until this job is in this state.
+#[track_caller]
+fn states_until(client: &mut Client, job: &Job, last: &Value) -> Vec<(String, Value)> {
+    let mut states = Vec::new();
+    loop {
+        let told = client.hear().unwrap();
+        let (Some(id), Some(state)) = (told["job"].as_str(), told.get("state")) else {
+            assert_eq!(told, json!({"changed": null}));
+            continue;
+        };
+        states.push((id.to_owned(), state.clone()));
+        if id == job.id() && state == last {
+            return states;
+        }
+    }
+}
+
 #[test]
 fn a_subscriber_is_told_of_every_state_and_of_what_he_asked_for() {
     let bench = bench!();
@@ -262,38 +279,19 @@ fn a_subscriber_is_told_of_every_state_and_of_what_he_asked_for() {
     let mut another = subscribe(&supervised, of_another);
 
     let other = bench.job(&bench.run(["queue", "--", "true"]).expect(0).text());
-    other.until_ended();
-    job.stop(0);
-    bench.run(["clean", job.id()]).expect(0);
-
-    let until_gone = |client: &mut Client| {
-        let mut states: Vec<(String, Value)> = Vec::new();
-        loop {
-            let told = client.hear().unwrap();
-            let (Some(id), Some(state)) = (told["job"].as_str(), told.get("state")) else {
-                assert_eq!(told, json!({"changed": null}));
-                continue;
-            };
-            states.push((id.to_owned(), state.clone()));
-            if id == job.id() && state.is_null() {
-                return states;
-            }
-        }
-    };
-    let of = |states: &[(String, Value)], job: &Job| -> Vec<Value> {
-        let of = states.iter().filter(|(id, _)| id == job.id());
-        of.map(|(_, state)| state.clone()).collect()
-    };
-    let told = until_gone(&mut all);
-    let states = of(&told, &job);
+    let states = states_until(&mut all, &other, &json!("done"));
     assert_eq!(
-        states[states.len() - 3..],
-        [json!("running"), json!("cancelled"), Value::Null]
+        states.first(),
+        Some(&(job.id().to_owned(), json!("queued")))
     );
-    assert_eq!(of(&told, &other).last(), Some(&json!("done")));
-    let told = until_gone(&mut mine);
-    assert!(told.iter().all(|(id, _)| id == job.id()));
-    assert_eq!(told[told.len() - 2].1, "cancelled");
+    job.stop(0);
+    states_until(&mut all, &job, &json!("cancelled"));
+    bench.run(["clean", job.id()]).expect(0);
+    states_until(&mut all, &job, &Value::Null);
+    let states = states_until(&mut mine, &job, &Value::Null);
+    assert!(states.iter().all(|(id, _)| id == job.id()), "{states:?}");
+    let ends = [json!("cancelled"), Value::Null].map(|state| (job.id().to_owned(), state));
+    assert!(states.ends_with(&ends), "{states:?}");
 
     // A subscriber has nothing to ask, and leaves when he likes.
     assert!(another.send(format!("{STATUS}\n").as_bytes()));
