@@ -46,6 +46,27 @@ const THREAD_STAYS: Duration = Duration::from_secs(5);
 const NOTICES: usize = 4096;
 
 /// A supervisor that runs in this process. It ends when this is dropped; the jobs run on.
+///
+/// ```no_run
+/// use outlive::supervisor::{Config, Supervisor};
+/// use outlive::{JobSpec, Store};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     // First thing: this very program is executed again for its workers.
+///     outlive::worker_if_asked();
+///     let runtime = tokio::runtime::Builder::new_current_thread()
+///         .enable_all()
+///         .build()?;
+///     runtime.block_on(async {
+///         let store = Store::open_default()?;
+///         let mut supervisor = Supervisor::start(store.clone(), Config::default())?;
+///         supervisor.ready().await;
+///         let (job, _) = store.queue(JobSpec::command(["make", "-j2"]))?;
+///         println!("{}", job.wait_async(None).await?.state);
+///         Ok(())
+///     })
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Supervisor {
     root: Addr<Root>,

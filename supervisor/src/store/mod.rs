@@ -58,7 +58,23 @@ const DEFAULT_POOL: &str = "default";
 /// How often a start is tried that others keep from happening.
 const START_ROUNDS: u32 = 20;
 
-/// A store.
+/// A store: every job of a user, in one directory. Cheap to clone; any number of processes use it at once.
+///
+/// ```
+/// use outlive::state_machine::job::State;
+/// use outlive::{JobSpec, Store};
+///
+/// # let root = tempfile::tempdir()?;
+/// let store = Store::open(root.path().join("store"))?;
+/// // It waits in the pool `default` until a supervisor admits it, or somebody starts it.
+/// let (job, is_new) = store.queue(JobSpec::command(["make", "-j2"]))?;
+/// assert!(is_new);
+/// for view in store.list()?.jobs {
+///     assert_eq!(view.descriptor.id, *job.id());
+///     assert_eq!(view.state, State::Queued);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Store {
     disk: FsDisk,

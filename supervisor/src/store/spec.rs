@@ -13,6 +13,22 @@ use state_machine::record::{
 use state_machine::retry::Retry;
 
 /// What a job is to be.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use outlive::JobSpec;
+/// use outlive::state_machine::id::Name;
+/// use outlive::state_machine::record::OnInterrupt;
+///
+/// let mut spec = JobSpec::command(["rsync", "-a", "photos/", "backup:photos"]);
+/// spec.name = Some(Name::parse("backup")?);
+/// spec.timeout = Some(Duration::from_secs(3600));
+/// spec.retry.max_attempts = 3;
+/// spec.priority = -1;
+/// spec.on_interrupt = OnInterrupt::Resume;
+/// # Ok::<(), outlive::state_machine::id::BadWord>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct JobSpec {
     /// The program and its arguments, byte for byte.

@@ -19,7 +19,22 @@ use crate::error::{Error, Result};
 pub use ask::{Requested, Stopped};
 pub use later::Events;
 
-/// A job of a store.
+/// A job of a store, whether or not it is still there: what is true about it is looked up each time.
+///
+/// ```
+/// use outlive::state_machine::job::State;
+/// use outlive::{JobSpec, Store};
+///
+/// # let root = tempfile::tempdir()?;
+/// # let store = Store::open(root.path().join("store"))?;
+/// let (job, _) = store.queue(JobSpec::command(["sleep", "60"]))?;
+/// assert_eq!(job.look()?.state, State::Queued);
+/// // Nothing of it is left when this returns.
+/// let stopped = job.stop(None)?;
+/// assert_eq!(stopped.state, State::Cancelled);
+/// assert_eq!(job.events()?.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Job {
     store: Store,
