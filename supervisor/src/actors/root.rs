@@ -729,21 +729,12 @@ impl Handler<Await> for Root {
     type Result = ();
 
     fn handle(&mut self, Await { after, id }: Await, ctx: &mut Context<Root>) {
-        let mut unknown = false;
         for job in after {
-            if self.jobs.contains_key(&job) {
-                self.dependants.entry(job).or_default().insert(id.clone());
-            } else {
-                unknown = true;
+            if !self.jobs.contains_key(&job) {
+                // It has ended since it was looked at, or nobody has seen it yet: somebody does now, and says so.
+                self.look_at(job.clone(), ctx);
             }
-        }
-        if unknown {
-            // It has ended since it was looked at, or nobody has seen it yet.
-            ctx.run_later(backoff(1), move |actor, _| {
-                if let Some(known) = actor.jobs.get(&id) {
-                    known.actor.do_send(Look);
-                }
-            });
+            self.dependants.entry(job).or_default().insert(id.clone());
         }
     }
 }
