@@ -80,27 +80,34 @@ impl Storm {
                 workers -= usize::from(kill_a_worker(bench, &mut dice));
             } else if supervisors > 0 {
                 supervisors -= 1;
-                strike(bench, &mut dice, running.take());
+                strike(bench, &mut dice, &mut running);
             }
         }
         running.expect("one was started").end();
     }
 }
 
-/// Kill a supervisor, with or without its spawner, or stop it for a while first.
-fn strike(bench: &Bench, dice: &mut Dice, supervisor: Option<outlive_tests::Supervisor>) {
-    let Some(supervisor) = supervisor else {
+/// Kill a spawner, or a supervisor with or without its spawner, stopped for a while first or not.
+fn strike(bench: &Bench, dice: &mut Dice, running: &mut Option<outlive_tests::Supervisor>) {
+    let Some(supervisor) = running.take() else {
         return;
     };
-    if dice.chance(30) {
+    let (stops, kills_spawner) = (dice.chance(30), dice.chance(50));
+    if stops {
         supervisor.signal(Signal::STOP);
         dice.moment(200_000);
     }
-    if dice.chance(30) {
+    if kills_spawner {
         for spawner in bench.spawners() {
             spawner.kill();
         }
         dice.moment(20_000);
+    }
+    if kills_spawner && dice.chance(50) {
+        // It goes on with another.
+        supervisor.signal(Signal::CONT);
+        *running = Some(supervisor);
+        return;
     }
     supervisor.kill();
 }

@@ -119,6 +119,25 @@ fn one_that_cannot_be_read_hides_no_other_and_is_named() {
 }
 
 #[test]
+fn a_job_that_comes_after_one_that_cannot_be_read_waits_and_goes_on_when_that_is_mended() {
+    let bench = bench!();
+    bench.configure(TWO_SLOTS);
+    let first = queue(&bench, &[], "exit 0");
+    let next = queue(&bench, &["--after", first.id()], "exit 3");
+    let aside = first.file("aside");
+    fs::rename(first.file("job.json"), &aside).unwrap();
+    fs::write(first.file("job.json"), "{").unwrap();
+    let mut supervisor = bench.supervise_ready();
+    supervisor.until_told(first.id());
+    assert_eq!(next.recorded(), "queued");
+    fs::rename(&aside, first.file("job.json")).unwrap();
+    assert_eq!(next.wait(), 3);
+    assert_eq!(first.recorded(), "done");
+    supervisor.end();
+    bench.audit();
+}
+
+#[test]
 fn a_pool_that_cannot_be_read_admits_nobody_and_keeps_no_other_from_it() {
     let bench = bench!();
     bench.configure("[pool.default]\nslots = 1\n[pool.web]\nslots = 1\n");
