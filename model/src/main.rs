@@ -9,13 +9,14 @@ use command::Asked;
 
 const USAGE: &str = "\
 usage: outlive-model check [--config NAME] [--all] [--threads N] [--bless]
-       outlive-model mutants [--show NAME] [--threads N] [--bless]
+       outlive-model mutants [--show NAME | --show FILE/] [--config NAME] [--threads N] [--bless]
        outlive-model explore --config NAME [--address HOST:PORT]
 
 check    without a name: every configuration but the large ones, and every mutant, which must be caught;
          --all takes the large ones too; --bless writes the numbers of states down in states.golden
 mutants  get one effect of the protocols wrong at a time and see that it is noticed, as is written down in
-         mutants.golden; --show prints the shortest way there
+         mutants.golden; --show prints the shortest way there,
+         --config tries them in that configuration only
 explore  serve one configuration to a browser, at localhost:3000 unless said otherwise";
 
 fn main() -> ExitCode {

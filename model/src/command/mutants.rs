@@ -41,7 +41,7 @@ pub(crate) fn mutants(asked: &Asked) -> ExitCode {
         told: 0,
         good: true,
     });
-    let stages = table::stages();
+    let stages = table::stages(asked.config.as_deref());
     std::thread::scope(|scope| {
         for _ in 0..asked.threads {
             scope.spawn(|| try_one_after_the_other(&progress, &stages, asked));

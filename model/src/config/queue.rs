@@ -36,8 +36,7 @@ fn supervised() -> Vec<World> {
             .seeing(&[Sight::AllDone(1), Sight::Retired, Sight::LeftToSupervisor])
             .large(),
         // Whoever only asks keeps nobody from it.
-        world("supervisor-asked", Queued, &[Supervisor, Asker], 0)
-            .seeing(&[Sight::LeftToSupervisor]),
+        world("supervisor-asked", Queued, &[Supervisor, Asker], 0),
         // One leaves while the other comes, and nobody is there to run the job.
         world("retiring", Empty, &[Supervisor, Queuer], 0)
             .seeing(&[Sight::Retired, Sight::LeftToSupervisor]),
@@ -158,7 +157,7 @@ fn made() -> Vec<World> {
             .losing_power()
             .seeing(&[Sight::BothChanged]),
         world("pool-forgotten", Pooled, &[Changer(Forget)], 0).losing_power(),
-        world("batch-taken-power", Queued, &[Batcher], 0)
+        world("batch-taken-power", TwoQueued, &[Batcher], 0)
             .losing_power()
             .seeing(&[Sight::Made]),
         world(
