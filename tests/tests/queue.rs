@@ -423,3 +423,22 @@ fn of_one_name_one_job_is_queued() {
     assert_eq!(bench.job(&second).wait(), 0);
     bench.audit();
 }
+
+/// A supervisor that was started there would end with the job, and with it the jobs of everybody that it had started.
+#[test]
+fn inside_a_job_no_supervisor_is_started() {
+    let bench = bench!();
+    let binary = bench.binary().display().to_string();
+    let outer = bench.sh(&format!("'{binary}' queue -- sh -c 'exit 4' > inner 2> told"));
+    assert_eq!(outer.wait(), 0);
+    assert!(bench.supervisors().is_empty());
+    let told = fs::read_to_string(bench.file("told")).unwrap();
+    assert!(told.contains("inside a job"), "{told}");
+    let id = fs::read_to_string(bench.file("inner")).unwrap();
+    let inner = bench.job(id.trim());
+    assert_eq!(inner.state(), "queued");
+    // Whoever comes from outside has it run.
+    assert_eq!(bench.queued(&[], "true").wait(), 0);
+    assert_eq!(inner.wait(), 4);
+    bench.audit();
+}

@@ -29,8 +29,18 @@ const LOG_LIMIT: u64 = 8 << 20;
 
 /// See to it that the store has a supervisor. When this returns it has one, which sees every job that could be seen before
 /// (R18).
+///
+/// But for one who asks from inside a job: a supervisor that he started would be a process of that job, and end with it, and
+/// so would the jobs of everybody that it started. He is told that his job waits.
 pub(super) fn ensure_supervised(store: &Store) -> Result<()> {
     if store.is_supervised()? {
+        return Ok(());
+    }
+    if std::env::var_os("OUTLIVE_JOB").is_some() {
+        exit::say(
+            "queued; a supervisor that is started inside a job would end with it, so none is: start one outside with \
+             outlive supervise",
+        );
         return Ok(());
     }
     let idle_exit = store.config()?.supervisor.idle_exit.unwrap_or(IDLE_EXIT);
@@ -47,8 +57,6 @@ pub(super) fn ensure_supervised(store: &Store) -> Result<()> {
         .args(["supervise", "--detached", "--idle-exit"])
         .arg(format!("{}ms", idle_exit.as_millis()))
         .env("OUTLIVE_ROOT", store.root())
-        // Who queues from within a job starts a supervisor for everybody, which carries no mark of that job.
-        .env_remove("OUTLIVE_JOB")
         .env_remove("OUTLIVE_JOB_DIR")
         .current_dir("/")
         .stdin(Stdio::null())
