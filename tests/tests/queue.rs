@@ -429,7 +429,9 @@ fn of_one_name_one_job_is_queued() {
 fn inside_a_job_no_supervisor_is_started() {
     let bench = bench!();
     let binary = bench.binary().display().to_string();
-    let outer = bench.sh(&format!("'{binary}' queue -- sh -c 'exit 4' > inner 2> told"));
+    let outer = bench.sh(&format!(
+        "'{binary}' queue -- sh -c 'exit 4' > inner 2> told"
+    ));
     assert_eq!(outer.wait(), 0);
     assert!(bench.supervisors().is_empty());
     let told = fs::read_to_string(bench.file("told")).unwrap();

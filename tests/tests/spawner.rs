@@ -327,6 +327,33 @@ fn what_waits_again_shows_no_slot() {
     bench.audit();
 }
 
+/// The next supervisor may have seen the job wait and given its slot to another.
+#[test]
+fn a_worker_whose_supervisor_is_gone_before_it_has_the_job_gives_it_back() {
+    let bench = bench!();
+    let spawner = spawner(&bench);
+    let job = bench.queue(&["touch", "ran"]);
+    // Somebody has the job for a moment, as a client that settles a request.
+    let lock = fs::OpenOptions::new()
+        .write(true)
+        .open(job.file("lock"))
+        .unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    spawner.ask(&id(&job), Some(1)).unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", spawner.pid());
+    let children = || fs::read_to_string(&children).unwrap_or_default();
+    until("a worker waits for it", || !children().is_empty());
+    let worker = children();
+    drop(spawner);
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::Unlock).unwrap();
+    drop(lock);
+    let worker = format!("/proc/{}", worker.trim());
+    until("the worker is gone", || !fs::exists(&worker).unwrap());
+    assert_eq!(job.state(), "queued");
+    assert!(!bench.file("ran").exists());
+    bench.audit();
+}
+
 #[test]
 fn workers_outlive_a_killed_spawner() {
     let bench = bench!();

@@ -280,6 +280,7 @@ impl<'a> Spawner<'a> {
     fn fork(&self, ask: Ask) -> io::Result<(Pid, UnixStream)> {
         let (ours, theirs) = UnixStream::pair()?;
         let vacates = self.vacates.try_clone()?;
+        let asked_by = self.socket.try_clone()?;
         ours.set_nonblocking(true)?;
         match sys::fork()? {
             Forked::Parent(pid) => Ok((pid, ours)),
@@ -290,7 +291,7 @@ impl<'a> Spawner<'a> {
                     lays_in: false,
                     vacates: Some(vacates),
                 };
-                become_claiming_worker(&self.store.job(&ask.job), theirs, terms)
+                become_claiming_worker(&self.store.job(&ask.job), theirs, asked_by, terms)
             }
         }
     }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::process::{chdir, fchdir, setsid, umask};
 use state_machine::id::JobId;
@@ -197,11 +197,27 @@ pub(super) fn become_worker(
 
 /// Leave everything of the parent behind, take the job, and be its worker to the end of it. Whoever listens is told "held"
 /// first, or "refused" with the reason; then no worker was there, and nothing was written.
-pub(crate) fn become_claiming_worker(job: &Job, channel: UnixStream, terms: Terms) -> ! {
+///
+/// The job is given back where the supervisor at the other end of `asked_by` is gone by then: the next one may have seen the
+/// job wait, and given its slot to another. One that comes after this look finds the job held (R20).
+pub(crate) fn become_claiming_worker(
+    job: &Job,
+    channel: UnixStream,
+    asked_by: OwnedFd,
+    terms: Terms,
+) -> ! {
     let mut report = Report::to(channel);
     let vacates = terms.vacates.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-    let left = leave_parent(&Place::Jobs, &[report.fd(), vacates]);
-    match hold_to_start(job) {
+    let left = leave_parent(&Place::Jobs, &[report.fd(), vacates, asked_by.as_raw_fd()]);
+    let held = hold_to_start(job).and_then(|held| {
+        if is_there(&asked_by) {
+            return Ok(held);
+        }
+        job.let_go(held)?;
+        Err(Error::NotNow("its supervisor is gone".into()))
+    });
+    drop(asked_by);
+    match held {
         Ok(held) => {
             report.say("held");
             work(job, held, report, Place::Jobs, terms, left)
@@ -211,6 +227,17 @@ pub(crate) fn become_claiming_worker(job: &Job, channel: UnixStream, terms: Term
             sys::exit_now(1)
         }
     }
+}
+
+/// Whether the other end of a socket is open. What cannot be asked counts as open.
+fn is_there(socket: &OwnedFd) -> bool {
+    let mut asked = [PollFd::new(socket, PollFlags::empty())];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let _ = poll(&mut asked, Some(&now));
+    !asked[0].revents().contains(PollFlags::HUP)
 }
 
 /// A word to the maker is a line.
