@@ -262,6 +262,7 @@ impl JobActor {
             id: self.job.id().clone(),
             state,
             busy,
+            inside: need == Need::Room,
         });
     }
 
@@ -506,6 +507,8 @@ impl Handler<Admitted> for JobActor {
         self.engaged = true;
         self.given = Some(slot);
         self.cancel_timer(ctx);
+        // Whoever waits until nothing runs waits for it from now on.
+        self.stands(State::Queued, Need::Room);
     }
 }
 

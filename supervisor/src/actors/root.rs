@@ -57,6 +57,8 @@ pub(super) struct Standing {
     pub(super) id: JobId,
     pub(super) state: State,
     pub(super) busy: bool,
+    /// Somebody works on it, or is about to.
+    pub(super) inside: bool,
 }
 
 /// A job needs nothing any more.
@@ -151,12 +153,14 @@ struct Known {
     actor: Addr<JobActor>,
     state: Option<State>,
     busy: bool,
+    /// Somebody works on it, or is about to.
+    inside: bool,
 }
 
 impl Known {
-    /// Whether it runs in a pool, or is to be run again if its worker is lost.
+    /// Whether it runs in a pool, or is about to, or is to be run again if its worker is lost.
     fn runs(&self) -> bool {
-        self.busy && self.state == Some(State::Running)
+        self.busy && self.inside && self.state != Some(State::Paused)
     }
 }
 
@@ -369,6 +373,7 @@ impl Root {
             actor,
             state: None,
             busy: true,
+            inside: false,
         };
         self.jobs.insert(id, known);
         self.busy += 1;
@@ -672,13 +677,19 @@ impl Handler<Standing> for Root {
     type Result = ();
 
     fn handle(&mut self, standing: Standing, ctx: &mut Context<Root>) {
-        let Standing { id, state, busy } = standing;
+        let Standing {
+            id,
+            state,
+            busy,
+            inside,
+        } = standing;
         if let Some(known) = self.jobs.get_mut(&id) {
             self.busy -= usize::from(known.busy);
             self.running -= usize::from(known.runs());
             let changed = known.state != Some(state);
             known.state = Some(state);
             known.busy = busy;
+            known.inside = inside;
             self.busy += usize::from(known.busy);
             self.running += usize::from(known.runs());
             if changed {
