@@ -482,7 +482,7 @@ fn another_user_is_not_even_read() {
     }
     let supervised = Supervised::start(&bench, &[]);
     // With its spawner, which sees that the store is for its owner only.
-    bench.run(&["queue", "--wait", "--", "true"]).expect(0);
+    bench.run(["queue", "--wait", "--", "true"]).expect(0);
     let open = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
