@@ -510,9 +510,8 @@ fn ten_who_resume_at_once_make_one_worker() {
         }
         until("it has started again", || starts(&bench) >= round);
         assert_eq!(starts(&bench), round, "it was started once");
-        // The shell, and what it starts.
-        until("the tree stands", || commands(&bench).len() >= 3);
-        assert_eq!(commands(&bench).len(), 3);
+        // The shell, and what it starts; for a moment there are more, while that moves to where it stays.
+        until("the tree stands", || commands(&bench).len() == 3);
     }
     job.stop(0);
     bench.audit();
