@@ -170,11 +170,10 @@ fn a_thousand_are_run_two_at_a_time() {
         heard.entry(job).or_default().push(word);
     }
     for (number, job) in jobs.iter().enumerate() {
-        assert_eq!(
-            heard[job],
-            ["forked", "started", "vacated", "left"],
-            "{job}"
-        );
+        // The two in between come on ways of their own.
+        let mut heard = heard[job].clone();
+        heard[1..3].sort_unstable();
+        assert_eq!(heard, ["forked", "started", "vacated", "left"], "{job}");
         let status = bench.job(job.as_str()).status().unwrap();
         assert_eq!(status["exit"]["code"], number % 3, "{status}");
     }

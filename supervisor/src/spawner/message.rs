@@ -23,7 +23,7 @@ pub(super) struct Ask {
 ///
 /// Every [`Spawner::ask`](super::Spawner::ask) is answered by exactly one of [`Answer::Refused`] and [`Answer::Forked`], and
 /// every `Forked` is followed by exactly one [`Answer::Left`], with at most one [`Answer::Started`] and one
-/// [`Answer::Vacated`] between them, as long as the spawner lives. Answers about different jobs come in any order.
+/// [`Answer::Vacated`] between them, in either order, as long as the spawner lives. Answers about different jobs come in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A worker has taken the job.

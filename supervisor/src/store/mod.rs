@@ -60,12 +60,11 @@ const START_ROUNDS: u32 = 20;
 
 /// A store: every job of a user, in one directory. Cheap to clone; any number of processes use it at once.
 ///
-/// ```
+/// ```no_run
 /// use outlive::state_machine::job::State;
 /// use outlive::{JobSpec, Store};
 ///
-/// # let root = tempfile::tempdir()?;
-/// let store = Store::open(root.path().join("store"))?;
+/// let store = Store::open("/srv/store")?;
 /// // It waits in the pool `default` until a supervisor admits it, or somebody starts it.
 /// let (job, is_new) = store.queue(JobSpec::command(["make", "-j2"]))?;
 /// assert!(is_new);

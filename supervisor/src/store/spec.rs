@@ -14,7 +14,7 @@ use state_machine::retry::Retry;
 
 /// What a job is to be.
 ///
-/// ```
+/// ```no_run
 /// use std::time::Duration;
 ///
 /// use outlive::JobSpec;
