@@ -364,7 +364,9 @@ fn directories_in_place_of_a_request_are_put_aside_one_after_the_other() {
     for verb in ["pause", "resume", "pause"] {
         std::fs::create_dir_all(bench.file("made/x")).unwrap();
         // What was asked last is recorded, and its request stands a moment longer.
-        until("the last request is gone", || !job.file("control.taken").exists());
+        until("the last request is gone", || {
+            !job.file("control.taken").exists()
+        });
         std::fs::rename(bench.file("made"), job.file("control.taken")).unwrap();
         bench.run([verb, job.id()]).expect(0);
         until("it is put aside", || !job.file("control.taken").is_dir());

@@ -111,20 +111,22 @@ impl Crew {
         }
     }
 
-    /// Reap those that have ended, and say so.
-    pub(super) fn reap(&mut self, pass_on: &mut impl FnMut(Word)) {
+    /// Reap those that have ended. All that they had to say was said before that.
+    pub(super) fn reap() -> Vec<(Pid, WaitStatus)> {
         // An error means that there is no child at all.
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            // Its last words were said before.
-            self.hear(pid, pass_on);
-            self.starting.remove(&pid);
-            if let Some(job) = self.workers.remove(&pid) {
-                self.jobs.remove(&job);
-                pass_on(Word::Left {
-                    job,
-                    left: code(status),
-                });
-            }
+        std::iter::from_fn(|| wait(WaitOptions::NOHANG).ok().flatten()).collect()
+    }
+
+    /// Let one go that was reaped, and say so.
+    pub(super) fn let_go(&mut self, pid: Pid, status: WaitStatus, pass_on: &mut impl FnMut(Word)) {
+        self.hear(pid, pass_on);
+        self.starting.remove(&pid);
+        if let Some(job) = self.workers.remove(&pid) {
+            self.jobs.remove(&job);
+            pass_on(Word::Left {
+                job,
+                left: code(status),
+            });
         }
     }
 }

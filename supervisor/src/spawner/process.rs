@@ -238,8 +238,14 @@ impl<'a> Spawner<'a> {
     fn reap(&mut self) {
         // One signal stands for any number of deaths.
         while let Ok(Some(_)) = self.signals.read_signal() {}
-        self.crew
-            .reap(&mut |word| self.unsent.push_back(encode(&word)));
+        let reaped = Crew::reap();
+        // What they said of their slots before they ended comes first, also of those that nobody has looked at yet.
+        self.hear_of_slots();
+        for (pid, status) in reaped {
+            self.crew.let_go(pid, status, &mut |word| {
+                self.unsent.push_back(encode(&word))
+            });
+        }
     }
 
     fn take_asks(&mut self) -> std::result::Result<(), Closed> {
