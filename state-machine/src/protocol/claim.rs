@@ -3,10 +3,9 @@
 use crate::call::Call;
 use crate::disk::{Dir, Disk, Mode, Name, Open, Place};
 use crate::id::JobId;
+use crate::protocol::lock::{Taken, take_lock};
 
-/// How often a claimer tries again while only readers are in its way (R5), or while the file that it locked
-/// is no longer the one at the path (F17).
-pub const CLAIM_ROUNDS: u32 = 12;
+pub use crate::protocol::lock::CLAIM_ROUNDS;
 
 /// What claiming a job came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,37 +29,14 @@ pub enum Held {
     Gone,
 }
 
-/// Take the job for this process.
-///
-/// A reader's probe can be in the way for a moment, so a refusal is looked into: where a shared lock is
-/// granted, only readers are there and we try again (R5); where it is refused too, somebody owns the job. The
-/// lock counts only on the file that stands at the path now (R1): one on an unlinked file is a lock on nothing.
+/// Take the job for this process (R1, R5).
 pub fn claim<D: Disk>(disk: &mut D, id: &JobId) -> Result<Claim<D::Handle>, D::Fault> {
     disk.begins(|_| Call::Claim { id: id.clone() });
-    let place = Place::of_job(id, Name::Lock);
-    for round in 0..CLAIM_ROUNDS {
-        let handle = match disk.open(&place, Mode::Exclusive)? {
-            Open::Opened(handle) => handle,
-            Open::Absent => return Ok(Claim::Gone),
-            // R3: what cannot be opened counts as held.
-            Open::Denied => return Ok(Claim::Owned),
-        };
-        if disk.lock(&handle, Mode::Exclusive)? {
-            if disk.stands(&handle, &place)? {
-                return Ok(Claim::Mine(handle));
-            }
-            disk.close(handle)?;
-        } else {
-            // Asked once: two claimers that ask again and again take each other for readers until both give up.
-            let only_readers = round > 0 || disk.lock(&handle, Mode::Shared)?;
-            disk.close(handle)?;
-            if !only_readers {
-                return Ok(Claim::Owned);
-            }
-            disk.give_way(round)?;
-        }
-    }
-    Ok(Claim::Owned)
+    Ok(match take_lock(disk, &Place::of_job(id, Name::Lock))? {
+        Taken::Mine(lock) => Claim::Mine(lock),
+        Taken::Owned => Claim::Owned,
+        Taken::Absent => Claim::Gone,
+    })
 }
 
 /// Whether somebody holds the lock file at `place`, asked with a shared lock so that readers never exclude one

@@ -13,6 +13,7 @@ pub mod claim;
 pub mod create;
 pub mod forget;
 pub mod hold;
+mod lock;
 pub mod look;
 pub mod pool;
 pub mod recover;

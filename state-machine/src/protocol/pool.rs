@@ -2,12 +2,10 @@
 //! changes at once neither is lost (R21).
 
 use crate::call::Call;
-use crate::disk::{Change, Content, Create, Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
 use crate::id::PoolName;
+use crate::protocol::lock::lock_in_turn;
 use crate::record::{Damaged, Pool};
-
-/// How often a placement lock that somebody else has is tried. A change takes a few ms.
-const LOCK_ROUNDS: u32 = 60;
 
 /// What changing a pool came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,22 +114,5 @@ pub fn forget_pool<D: Disk>(disk: &mut D, pool: &PoolName) -> Result<PoolForgott
 
 /// The placement lock, or `None` when others have had it all the time.
 fn lock_placement<D: Disk>(disk: &mut D, dir: &Dir) -> Result<Option<D::Handle>, D::Fault> {
-    let place = dir.at(Name::PlacementLock);
-    for round in 0..LOCK_ROUNDS {
-        let lock = match disk.open(&place, Mode::Exclusive)? {
-            Open::Opened(lock) => lock,
-            Open::Denied => return Ok(None),
-            Open::Absent => match disk.create(&place)? {
-                Create::Created(lock) => lock,
-                Create::Exists => continue,
-                Create::Absent => return Ok(None),
-            },
-        };
-        if disk.lock(&lock, Mode::Exclusive)? && disk.stands(&lock, &place)? {
-            return Ok(Some(lock));
-        }
-        disk.close(lock)?;
-        disk.give_way(round)?;
-    }
-    Ok(None)
+    lock_in_turn(disk, &dir.at(Name::PlacementLock))
 }

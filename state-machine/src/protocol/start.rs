@@ -2,14 +2,12 @@
 //! the job of the first (R12).
 
 use crate::call::Call;
-use crate::disk::{Create, Dir, Disk, Mode, Name, Open, Place, Read};
+use crate::disk::{Dir, Disk, Name, Place, Read};
 use crate::id::{JobId, Key, Ticket};
 use crate::protocol::create::{Durable, Made, Meanwhile, create_while};
+use crate::protocol::lock::lock_in_turn;
 use crate::protocol::look::{Look, View, look};
 use crate::record::{Damaged, Descriptor};
-
-/// How often a key that somebody else is starting under is tried. A start takes a few ms.
-const KEY_ROUNDS: u32 = 60;
 
 /// What starting under a key came to.
 #[derive(Debug)]
@@ -169,26 +167,5 @@ fn bears(standing: &Descriptor, new: &Descriptor) -> bool {
 
 /// The key's lock, or `None` when others have had it all the time.
 fn lock_key<D: Disk>(disk: &mut D, key: &Key) -> Result<Option<D::Handle>, D::Fault> {
-    let place: Place = Dir::Keys.at(Name::KeyLock(key.clone()));
-    for round in 0..KEY_ROUNDS {
-        let handle = match disk.open(&place, Mode::Exclusive)? {
-            Open::Opened(handle) => handle,
-            Open::Denied => return Ok(None),
-            Open::Absent => match disk.create(&place)? {
-                Create::Created(handle) => handle,
-                Create::Exists => continue,
-                Create::Absent => return Ok(None),
-            },
-        };
-        if disk.lock(&handle, Mode::Exclusive)? {
-            if disk.stands(&handle, &place)? {
-                return Ok(Some(handle));
-            }
-            disk.close(handle)?;
-            continue;
-        }
-        disk.close(handle)?;
-        disk.give_way(round)?;
-    }
-    Ok(None)
+    lock_in_turn(disk, &Dir::Keys.at(Name::KeyLock(key.clone())))
 }

@@ -2,12 +2,13 @@
 
 use crate::call::Call;
 use crate::control::Control;
-use crate::disk::{Create, Dir, Disk, Mode, Name, Open, Place};
+use crate::disk::{Create, Dir, Disk, Name, Place};
 use crate::id::JobId;
 use crate::job::State;
-use crate::protocol::claim::{CLAIM_ROUNDS, Claim, Held, claim, probe};
+use crate::protocol::claim::{Claim, Held, claim, probe};
 use crate::protocol::create::Durable;
 use crate::protocol::hold::{TakeOver, record, take_over};
+use crate::protocol::lock::{Taken, take_lock};
 use crate::protocol::look::{Look, look};
 use crate::protocol::settle::{LetGo, let_go};
 use crate::record::Failure;
@@ -34,30 +35,16 @@ pub fn supervisor_lock() -> Place {
 pub fn claim_supervision<D: Disk>(disk: &mut D) -> Result<Supervision<D::Handle>, D::Fault> {
     disk.begins(|_| Call::ClaimSupervision);
     let place = supervisor_lock();
-    for round in 0..CLAIM_ROUNDS {
-        let lock = match disk.open(&place, Mode::Exclusive)? {
-            Open::Opened(lock) => lock,
-            // R3: what cannot be opened counts as held.
-            Open::Denied => return Ok(Supervision::Taken),
-            Open::Absent => match disk.create(&place)? {
-                Create::Created(lock) => lock,
-                Create::Exists => continue,
-                Create::Absent => return Ok(Supervision::Taken),
+    for _ in 0..2 {
+        match take_lock(disk, &place)? {
+            Taken::Mine(lock) => return Ok(Supervision::Ours(lock)),
+            Taken::Owned => break,
+            // The first of this store. Of two who make the file, both may lock it.
+            Taken::Absent => match disk.create(&place)? {
+                Create::Created(file) => disk.close(file)?,
+                Create::Exists => {}
+                Create::Absent => break,
             },
-        };
-        if disk.lock(&lock, Mode::Exclusive)? {
-            if disk.stands(&lock, &place)? {
-                return Ok(Supervision::Ours(lock));
-            }
-            disk.close(lock)?;
-        } else {
-            // Asked once, as in a claim.
-            let only_readers = round > 0 || disk.lock(&lock, Mode::Shared)?;
-            disk.close(lock)?;
-            if !only_readers {
-                return Ok(Supervision::Taken);
-            }
-            disk.give_way(round)?;
         }
     }
     Ok(Supervision::Taken)
