@@ -86,22 +86,10 @@ pub const HARMLESS: &[(&str, &str)] = &[
         "it is made before anybody is told that the pool is forgotten",
     ),
     (
-        "pool/lock_placement.stands always yes",
-        "the placement lock of a pool is never removed",
+        "lock/lock_in_turn.stands always yes",
+        "no file that is locked in turn is ever removed",
     ),
-    (
-        "pool/lock_placement.give_way skipped",
-        "it only tries sooner",
-    ),
-    (
-        "supervise/claim_supervision.stands always yes",
-        "the lock of the supervisor is never removed",
-    ),
-    ("supervise/claim_supervision.close skipped", "as above"),
-    (
-        "supervise/claim_supervision.lock#2 always yes",
-        "a supervisor is then taken for a reader, and found to be none after the further tries",
-    ),
+    ("lock/lock_in_turn.close skipped", "as above"),
     (
         "supervise/fail_unmet.release skipped",
         "only where a job that waited has run meanwhile; tried in state-machine/tests/supervision.rs",
@@ -236,11 +224,6 @@ pub const HARMLESS: &[(&str, &str)] = &[
         "settle/let_go.release#2 skipped",
         "only after four requests that each came in the moment of a close",
     ),
-    (
-        "start/lock_key.stands always yes",
-        "the lock of a key is never removed",
-    ),
-    ("start/lock_key.close skipped", "as above"),
 ];
 
 /// Why the mutant of this name breaks nothing, if that is known.
