@@ -8,7 +8,7 @@ use std::fmt;
 
 use state_machine::control::Request;
 use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
-use state_machine::id::{JobId, Key, PoolName};
+use state_machine::id::{JobId, Key, PoolName, Token};
 use state_machine::record::Line;
 
 use crate::errand::{Glimpse, Memory};
@@ -38,6 +38,8 @@ pub enum Effect {
     ReadControl(Place),
     ReadPointer(Key),
     ReadPool(PoolName),
+    ReadSlot(PoolName, u32),
+    ReadSession(Token),
     Write(Place, Data),
     Fill(Place, Data),
     Append(Dir, Vec<Line>, bool),
@@ -142,6 +144,8 @@ impl Effect {
             Effect::ReadControl(_) => "read_control",
             Effect::ReadPointer(_) => "read_pointer",
             Effect::ReadPool(_) => "read_pool",
+            Effect::ReadSlot(..) => "read_slot",
+            Effect::ReadSession(_) => "read_session",
             Effect::SyncAll => "sync_all",
             Effect::Write(..) => "write",
             Effect::Fill(..) => "fill",
@@ -236,6 +240,9 @@ pub fn path(place: &Place) -> String {
         Dir::Root => ".".to_owned(),
         Dir::Pools => "pools".to_owned(),
         Dir::Pool(pool) => format!("pools/{pool}"),
+        Dir::Slots(pool) => format!("pools/{pool}/slots"),
+        Dir::Slot(pool, number) => format!("pools/{pool}/slots/{number}"),
+        Dir::Sessions => "sessions".to_owned(),
         Dir::Spares => "spares".to_owned(),
         Dir::Spare(number) => format!("spares/{number}"),
     };
@@ -266,6 +273,10 @@ impl fmt::Display for Effect {
             Effect::ReadControl(place) => write!(f, "read {}", path(place)),
             Effect::ReadPointer(key) => write!(f, "read keys/{}.json", key.as_str()),
             Effect::ReadPool(pool) => write!(f, "read pools/{pool}/pool.json"),
+            Effect::ReadSlot(pool, number) => {
+                write!(f, "read pools/{pool}/slots/{number}/slot.json")
+            }
+            Effect::ReadSession(token) => write!(f, "read sessions/{token}.json"),
             Effect::SyncAll => write!(f, "sync everything"),
             Effect::Write(place, data) => write!(f, "write {} = {data}", path(place)),
             Effect::Fill(place, data) => write!(f, "fill {} = {data}", path(place)),

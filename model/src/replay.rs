@@ -12,8 +12,8 @@ use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{JobId, Key, PoolName};
-use state_machine::record::{Descriptor, History, Line, Pool, Status};
+use state_machine::id::{JobId, Key, PoolName, Token};
+use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 
 use crate::effect::{Effect, Handle, Reply, Search, Until, Wake};
 use crate::errand::{Glimpse, Memory};
@@ -232,6 +232,14 @@ impl<H: Host> Disk for Asking<H> {
 
     fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, H::Fault> {
         self.read(|| Effect::ReadPool(pool.clone()), Data::pool)
+    }
+
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, H::Fault> {
+        self.read(|| Effect::ReadSlot(pool.clone(), number), Data::slot)
+    }
+
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, H::Fault> {
+        self.read(|| Effect::ReadSession(token.clone()), Data::session)
     }
 
     fn sync_all(&mut self) -> Result<(), H::Fault> {

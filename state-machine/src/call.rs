@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::control::Request;
-use crate::id::{JobId, Key, PoolName, Ticket};
+use crate::id::{JobId, Key, PoolName, Ticket, Token};
 use crate::place::Place;
-use crate::record::{Descriptor, Line, Status, What};
+use crate::protocol::slot::give_back::Condition;
+use crate::record::{Claim, Descriptor, Line, Outcome, Session, Slot, Status, What};
 
 /// The beginning of a protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +146,79 @@ pub enum Call {
         created_at_ms: u64,
         now_ms: u64,
     },
+    Occupy {
+        pool: PoolName,
+        number: u32,
+        now_ms: u64,
+    },
+    Leave {
+        occupant: InSlot,
+    },
+    Place {
+        pool: PoolName,
+        most: u32,
+        not_those: Vec<u32>,
+        now_ms: u64,
+    },
+    OpenSession {
+        occupant: InSlot,
+        claim: Claim,
+        session: Session,
+        ticket: Ticket,
+    },
+    TakeBack {
+        token: Token,
+    },
+    ForgetSession {
+        token: Token,
+    },
+    Enter {
+        token: Token,
+    },
+    ClaimSlot {
+        occupant: InSlot,
+        claim: Claim,
+    },
+    GiveBack {
+        occupant: InSlot,
+        condition: Condition,
+    },
+    RemoveSlot {
+        occupant: InSlot,
+        ticket: Ticket,
+    },
+    TakeBroken {
+        pool: PoolName,
+        number: u32,
+    },
+    Mend {
+        occupant: InSlot,
+    },
+    ClaimMaintenance {
+        pool: PoolName,
+    },
+    EndMaintenance {
+        lock: u32,
+    },
+    Visit {
+        pool: PoolName,
+        number: u32,
+        older_than_ms: Option<u64>,
+        now_ms: u64,
+    },
+    StartMaintenance {
+        occupant: InSlot,
+        claim: Claim,
+    },
+    ConcludeMaintenance {
+        occupant: InSlot,
+        outcome: Outcome,
+        now: String,
+    },
+    LookAtSlot {
+        pool: PoolName,
+        number: u32,
+    },
 }
 
 /// What the holder of a job knows.
@@ -162,6 +236,19 @@ pub struct Holding {
     pub torn: bool,
     /// Whether some of the pending lines may be in the history all the same.
     pub doubtful: bool,
+}
+
+/// What whoever has a slot alone knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InSlot {
+    /// The pool.
+    pub pool: PoolName,
+    /// The number of the slot's lock.
+    pub lock: u32,
+    /// What is known of the slot.
+    pub record: Slot,
+    /// The session that is open in it and has expired.
+    pub expired: Option<Session>,
 }
 
 impl Call {
@@ -203,6 +290,24 @@ impl Call {
             Call::Discard { .. } => "discard",
             Call::Settle { .. } => "settle",
             Call::LetGo { .. } => "let_go",
+            Call::Occupy { .. } => "occupy",
+            Call::Leave { .. } => "leave",
+            Call::Place { .. } => "place",
+            Call::OpenSession { .. } => "open_session",
+            Call::TakeBack { .. } => "take_back",
+            Call::ForgetSession { .. } => "forget_session",
+            Call::Enter { .. } => "enter",
+            Call::ClaimSlot { .. } => "claim_slot",
+            Call::GiveBack { .. } => "give_back",
+            Call::RemoveSlot { .. } => "remove_slot",
+            Call::TakeBroken { .. } => "take_broken",
+            Call::Mend { .. } => "mend",
+            Call::ClaimMaintenance { .. } => "claim_maintenance",
+            Call::EndMaintenance { .. } => "end_maintenance",
+            Call::Visit { .. } => "visit",
+            Call::StartMaintenance { .. } => "start_maintenance",
+            Call::ConcludeMaintenance { .. } => "conclude_maintenance",
+            Call::LookAtSlot { .. } => "look_at_slot",
         }
     }
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
 use crate::control::{Control, Request};
-use crate::id::{JobId, Key, PoolName};
-use crate::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
+use crate::id::{JobId, Key, PoolName, Token};
+use crate::record::{self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status};
 
 pub use crate::place::{Dir, Name, Place};
 
@@ -127,6 +127,10 @@ pub enum Content {
     Pointer(Pointer),
     /// What somebody made of a pool.
     Pool(Pool),
+    /// What is known of a slot.
+    Slot(Box<Slot>),
+    /// An open session.
+    Session(Box<Session>),
     /// Room for a descriptor: blanks, which a record may end in.
     Blank,
 }
@@ -205,6 +209,14 @@ pub trait Disk {
     /// Read what somebody made of a pool.
     #[track_caller]
     fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, Self::Fault>;
+
+    /// Read the record of a slot.
+    #[track_caller]
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, Self::Fault>;
+
+    /// Read an open session.
+    #[track_caller]
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Self::Fault>;
 
     /// Write a whole file that nobody else reads or writes yet.
     #[track_caller]

@@ -343,6 +343,43 @@ impl From<Ticket> for String {
     }
 }
 
+/// What tells one claim on a slot from every other one, before and after it (R23). A session's is what its holder is given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Token(String);
+
+impl Token {
+    /// Take a word as a token; whoever makes one makes it unique.
+    pub fn parse(word: &str) -> Result<Token, BadWord> {
+        Token::try_from(word.to_owned())
+    }
+
+    /// The token as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Token {
+    type Error = BadWord;
+
+    fn try_from(word: String) -> Result<Self, BadWord> {
+        component(&word).map(|()| Token(word))
+    }
+}
+
+impl From<Token> for String {
+    fn from(token: Token) -> String {
+        token.0
+    }
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, Key, PoolName, Ticket};
+use crate::id::{JobId, Key, PoolName, Ticket, Token};
 use crate::record;
 
 /// A directory of the store.
@@ -34,6 +34,12 @@ pub enum Dir {
     Spare(u8),
     /// One pool.
     Pool(PoolName),
+    /// The slots of a pool.
+    Slots(PoolName),
+    /// One slot, by its number.
+    Slot(PoolName, u32),
+    /// The sessions that are open.
+    Sessions,
 }
 
 /// An entry of a directory.
@@ -72,6 +78,16 @@ pub enum Name {
     Pool,
     /// The next `pool.json`, before it takes its place; written under the placement lock.
     NewPool,
+    /// `maintain.lock` of a pool: one run of its maintenance at a time.
+    MaintainLock,
+    /// `slot.json`.
+    Slot,
+    /// The next `slot.json`, before it takes its place; written under the slot's occupancy lock.
+    NewSlot,
+    /// `occupancy` of a slot: locked by whoever works in it.
+    Occupancy,
+    /// `<token>.json` in `sessions/`.
+    Session(Token),
     /// A request in `staging/`, before it takes its place.
     Request(Ticket),
     /// Anything else, as its bytes.
@@ -122,6 +138,11 @@ impl Name {
             Name::PlacementLock => b"placement.lock".to_vec(),
             Name::Pool => b"pool.json".to_vec(),
             Name::NewPool => b"pool.json.new".to_vec(),
+            Name::MaintainLock => b"maintain.lock".to_vec(),
+            Name::Slot => b"slot.json".to_vec(),
+            Name::NewSlot => b"slot.json.new".to_vec(),
+            Name::Occupancy => b"occupancy".to_vec(),
+            Name::Session(token) => format!("{token}.json").into_bytes(),
             Name::Request(ticket) => ticket.as_str().as_bytes().to_vec(),
             Name::Other(bytes) => bytes.clone(),
         }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Call;
 use crate::control::Control;
 use crate::disk::{Change, Content, Create, Dir, Fill, Mode, Name, Open, Place, Pointer, Read};
-use crate::id::{Key, PoolName};
-use crate::record::{self, Damaged, Descriptor, History, Pool, Status};
+use crate::id::{Key, PoolName, Token};
+use crate::record::{self, Damaged, Descriptor, History, Pool, Session, Slot, Status};
 
 /// One line.
 ///
@@ -46,6 +46,8 @@ pub enum Effect {
     ReadControl(Place),
     ReadPointer(Key),
     ReadPool(PoolName),
+    ReadSlot(PoolName, u32),
+    ReadSession(Token),
     Write(Place, Content),
     Fill(Place, Content),
     Append(Dir, Vec<record::Line>, bool),
@@ -83,6 +85,10 @@ pub enum Reply {
     Pointer(Read<Pointer>),
     /// To a read of a pool.
     Pool(Read<Pool>),
+    /// To a read of a slot.
+    Slot(Read<Slot>),
+    /// To a read of a session.
+    Session(Read<Session>),
     /// To every change of names or contents.
     Changed(Change),
     /// To a fill.

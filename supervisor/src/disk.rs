@@ -20,8 +20,10 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{JobId, Key, PoolName};
-use state_machine::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
+use state_machine::id::{JobId, Key, PoolName, Token};
+use state_machine::record::{
+    self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status,
+};
 
 use crate::error::DiskError;
 use crate::sys;
@@ -102,6 +104,12 @@ impl Files {
             Dir::Trashed(ticket) => self.joined("trash", ticket.as_str()),
             Dir::Spare(number) => self.joined("spares", &number.to_string()),
             Dir::Pool(pool) => self.joined("pools", pool.as_str()),
+            Dir::Slots(pool) => self.joined("pools", pool.as_str()).join("slots"),
+            Dir::Slot(pool, number) => self
+                .joined("pools", pool.as_str())
+                .join("slots")
+                .join(number.to_string()),
+            Dir::Sessions => self.root.join("sessions"),
         }
     }
 
@@ -232,6 +240,8 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
         Content::Pool(pool) => pool.encode(),
+        Content::Slot(slot) => slot.encode(),
+        Content::Session(session) => session.encode(),
         Content::Blank => record::blank(),
     }
 }
@@ -348,6 +358,16 @@ impl Disk for Files {
 
     fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, DiskError> {
         self.read_record(&Dir::Pool(pool.clone()), Name::Pool, Pool::decode)
+    }
+
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, DiskError> {
+        let dir = Dir::Slot(pool.clone(), number);
+        self.read_record(&dir, Name::Slot, Slot::decode)
+    }
+
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, DiskError> {
+        let name = Name::Session(token.clone());
+        self.read_record(&Dir::Sessions, name, Session::decode)
     }
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {

@@ -5,7 +5,9 @@ use std::fmt;
 
 use state_machine::control::{Control, Request};
 use state_machine::disk::{Content, Pointer, Read};
-use state_machine::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
+use state_machine::record::{
+    self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status,
+};
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +24,10 @@ pub enum Data {
     Pointer(Pointer),
     /// What somebody made of a pool.
     Pool(Pool),
+    /// What is known of a slot.
+    Slot(Box<Slot>),
+    /// An open session.
+    Session(Box<Session>),
     /// A history.
     History(History),
     /// Something that is no record of any kind.
@@ -46,6 +52,8 @@ impl From<&Content> for Data {
             Content::Request(request) => Data::Request(*request),
             Content::Pointer(pointer) => Data::Pointer(pointer.clone()),
             Content::Pool(pool) => Data::Pool(*pool),
+            Content::Slot(slot) => Data::Slot(slot.clone()),
+            Content::Session(session) => Data::Session(session.clone()),
             Content::Blank => Data::Blank,
         }
     }
@@ -87,6 +95,8 @@ impl Data {
             Data::Request(request) => Control::encode(*request).len(),
             Data::Pointer(pointer) => pointer.encode().len(),
             Data::Pool(pool) => pool.encode().len(),
+            Data::Slot(slot) => slot.encode().len(),
+            Data::Session(session) => session.encode().len(),
         }
     }
 
@@ -133,6 +143,8 @@ impl Data {
             Data::Descriptor(descriptor) => Pool::decode(&descriptor.encode()),
             Data::Status(status) => Pool::decode(&status.encode()),
             Data::Pointer(pointer) => Pool::decode(&pointer.encode()),
+            Data::Slot(slot) => Pool::decode(&slot.encode()),
+            Data::Session(session) => Pool::decode(&session.encode()),
             Data::History(history) if !history.torn && history.undecodable == 0 => {
                 let lines = history.lines.iter().flat_map(Line::encode);
                 Pool::decode(&lines.collect::<Vec<u8>>())
@@ -140,6 +152,22 @@ impl Data {
             other => Err(Damaged(other.to_string())),
         };
         decoded.map_or_else(Read::Damaged, Read::Value)
+    }
+
+    /// The file read as the record of a slot.
+    pub fn slot(&self) -> Read<Slot> {
+        match self.record() {
+            Data::Slot(slot) => Read::Value((**slot).clone()),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
+    }
+
+    /// The file read as an open session.
+    pub fn session(&self) -> Read<Session> {
+        match self.record() {
+            Data::Session(session) => Read::Value((**session).clone()),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
     }
 
     /// The file read as a history. Anything else that is written has one line, which does not decode, and blanks after
@@ -160,6 +188,8 @@ impl Data {
             | Data::Request(_)
             | Data::Pointer(_)
             | Data::Pool(_)
+            | Data::Slot(_)
+            | Data::Session(_)
             | Data::Blank
             | Data::Garbage => History {
                 undecodable: 1,
@@ -192,6 +222,11 @@ impl fmt::Display for Data {
             Data::Request(request) => write!(f, "{request}"),
             Data::Pointer(pointer) => write!(f, "-> {} ({})", pointer.job, pointer.count),
             Data::Pool(pool) => write!(f, "{pool:?}"),
+            Data::Slot(slot) => {
+                let holder = slot.claim.as_ref().map(|claim| claim.token.as_str());
+                write!(f, "{:?} {}", slot.state, holder.unwrap_or("-"))
+            }
+            Data::Session(session) => write!(f, "session in {}", session.slot),
             Data::History(history) => {
                 let states: Vec<_> = history.states().map(|state| state.to_string()).collect();
                 let torn = if history.torn { " torn" } else { "" };

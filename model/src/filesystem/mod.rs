@@ -104,6 +104,12 @@ impl Filesystem {
                 Reply::Changed(self.append(&dir.at(Name::Events), lines, *mend))
             }
             Effect::ReadPool(pool) => self.read(&Dir::Pool(pool.clone()).at(Name::Pool)),
+            Effect::ReadSlot(pool, number) => {
+                self.read(&Dir::Slot(pool.clone(), *number).at(Name::Slot))
+            }
+            Effect::ReadSession(token) => {
+                self.read(&Dir::Sessions.at(Name::Session(token.clone())))
+            }
             Effect::Sync(place) => Reply::Changed(self.sync(place)),
             Effect::SyncAll => {
                 self.sync_everything();

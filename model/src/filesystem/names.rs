@@ -1,4 +1,4 @@
-//! Directories and the names in them. A directory is found by walking from one of the seven that always stand,
+//! Directories and the names in them. A directory is found by walking from one of the eight that always stand,
 //! so what is in a renamed directory moves along with it.
 
 use std::sync::Arc;
@@ -16,11 +16,15 @@ const KEYS: Ino = 3;
 const SPARES: Ino = 4;
 const ROOT: Ino = 5;
 const POOLS: Ino = 6;
+const SESSIONS: Ino = 7;
 
 /// How many directories always stand.
-pub(super) const STANDING: usize = 7;
+pub(super) const STANDING: usize = 8;
 
-/// The names of spares. There are never more than a few.
+/// Where a pool has its slots.
+const SLOTS: Word<'static> = Word::Text("slots");
+
+/// The names of spares and of slots. There are never more than a few.
 const NUMBERS: [&str; 4] = ["0", "1", "2", "3"];
 
 /// One component of a path. Requests and staged directories share the names of `staging/`, so what is made
@@ -57,7 +61,12 @@ fn as_listed(name: &Name) -> Name {
         | Name::SupervisorLock
         | Name::PlacementLock
         | Name::Pool
-        | Name::NewPool => Name::Other(name.to_bytes()),
+        | Name::NewPool
+        | Name::MaintainLock
+        | Name::Slot
+        | Name::NewSlot
+        | Name::Occupancy
+        | Name::Session(_) => Name::Other(name.to_bytes()),
         known => known.clone(),
     }
 }
@@ -81,21 +90,26 @@ impl Slot<'_> {
 }
 
 impl Filesystem {
-    /// The inode of a directory.
-    fn dir(&self, dir: &Dir) -> Option<Ino> {
+    /// The inode of a directory, or why there is none: it is absent, or a file stands where one on the way would be.
+    fn dir(&self, dir: &Dir) -> Result<Ino, Change> {
         match dir {
-            Dir::Jobs => Some(JOBS),
-            Dir::Staging => Some(STAGING),
-            Dir::Trash => Some(TRASH),
-            Dir::Keys => Some(KEYS),
-            Dir::Spares => Some(SPARES),
-            Dir::Root => Some(ROOT),
-            Dir::Pools => Some(POOLS),
-            Dir::Job(id) => self.entry(JOBS, Word::Text(id.as_str())),
-            Dir::Staged(ticket) => self.entry(STAGING, Word::Text(ticket.as_str())),
-            Dir::Trashed(ticket) => self.entry(TRASH, Word::Text(ticket.as_str())),
-            Dir::Spare(number) => self.entry(SPARES, Word::Text(NUMBERS[usize::from(*number)])),
-            Dir::Pool(pool) => self.entry(POOLS, Word::Text(pool.as_str())),
+            Dir::Jobs => Ok(JOBS),
+            Dir::Staging => Ok(STAGING),
+            Dir::Trash => Ok(TRASH),
+            Dir::Keys => Ok(KEYS),
+            Dir::Spares => Ok(SPARES),
+            Dir::Root => Ok(ROOT),
+            Dir::Pools => Ok(POOLS),
+            Dir::Sessions => Ok(SESSIONS),
+            Dir::Job(_)
+            | Dir::Staged(_)
+            | Dir::Trashed(_)
+            | Dir::Spare(_)
+            | Dir::Pool(_)
+            | Dir::Slots(_)
+            | Dir::Slot(..) => self
+                .at(self.slot(&Place::Dir(dir.clone()))?)
+                .ok_or(Change::Absent),
         }
     }
 
@@ -117,13 +131,18 @@ impl Filesystem {
     /// Where the entry of `place` is or would be. Where there is no such place, why: its directory is absent, or a file
     /// stands in its stead. The directories that always stand have none, as nobody moves them.
     pub(super) fn slot<'a>(&self, place: &'a Place) -> Result<Slot<'a>, Change> {
-        let inside = |dir| self.dir(dir).ok_or(Change::Absent);
+        let inside = |dir: &Dir| self.dir(dir);
         let (dir, word) = match place {
             Place::Dir(Dir::Job(id)) => (JOBS, Word::Text(id.as_str())),
             Place::Dir(Dir::Staged(ticket)) => (STAGING, Word::Text(ticket.as_str())),
             Place::Dir(Dir::Trashed(ticket)) => (TRASH, Word::Text(ticket.as_str())),
             Place::Dir(Dir::Spare(number)) => (SPARES, Word::Text(NUMBERS[usize::from(*number)])),
             Place::Dir(Dir::Pool(pool)) => (POOLS, Word::Text(pool.as_str())),
+            Place::Dir(Dir::Slots(pool)) => (inside(&Dir::Pool(pool.clone()))?, SLOTS),
+            Place::Dir(Dir::Slot(pool, number)) => {
+                let slots = inside(&Dir::Slots(pool.clone()))?;
+                (slots, Word::Text(NUMBERS[*number as usize]))
+            }
             Place::Dir(
                 Dir::Root
                 | Dir::Jobs
@@ -131,7 +150,8 @@ impl Filesystem {
                 | Dir::Trash
                 | Dir::Keys
                 | Dir::Spares
-                | Dir::Pools,
+                | Dir::Pools
+                | Dir::Sessions,
             ) => {
                 return Err(Change::Absent);
             }
@@ -152,11 +172,10 @@ impl Filesystem {
 
     /// What stands at `place`, or why nothing does.
     pub(super) fn look_up(&self, place: &Place) -> Result<Ino, Change> {
-        let found = match place {
+        match place {
             Place::Dir(dir) => self.dir(dir),
-            Place::File(..) => self.at(self.slot(place)?),
-        };
-        found.ok_or(Change::Absent)
+            Place::File(..) => self.at(self.slot(place)?).ok_or(Change::Absent),
+        }
     }
 
     pub(super) fn at(&self, slot: Slot<'_>) -> Option<Ino> {
@@ -195,6 +214,14 @@ impl Filesystem {
         self.entries(ino).is_some_and(<[_]>::is_empty)
     }
 
+    /// Whether a directory is this one or somewhere below it.
+    fn is_within(&self, top: Ino, dir: Ino) -> bool {
+        top == dir
+            || self
+                .entries(top)
+                .is_some_and(|entries| entries.iter().any(|&(_, ino)| self.is_within(ino, dir)))
+    }
+
     pub(super) fn rename(&mut self, from: &Place, to: &Place, replace: bool) -> Change {
         let (from, to) = match (self.slot(from), self.slot(to)) {
             (Ok(from), Ok(to)) => (from, to),
@@ -203,7 +230,7 @@ impl Filesystem {
         let Some(moved) = self.at(from) else {
             return Change::Absent;
         };
-        if to.dir == moved {
+        if self.is_within(moved, to.dir) {
             // Into itself: the kernel refuses that (EINVAL), which no protocol decides on.
             return match self.at(to) {
                 Some(_) if !replace => Change::Exists,
@@ -259,12 +286,13 @@ impl Filesystem {
 
     pub(super) fn mkdir(&mut self, dir: &Dir) -> Change {
         let place = Place::Dir(dir.clone());
-        let Ok(slot) = self.slot(&place) else {
-            return Change::Exists;
-        };
-        if self.at(slot).is_some() {
+        if self.find(&place).is_some() {
             return Change::Exists;
         }
+        let slot = match self.slot(&place) {
+            Ok(slot) => slot,
+            Err(why) => return why,
+        };
         let ino = self.add(Inode::Directory(Arc::default()));
         self.put(slot, ino);
         self.note_names(vec![slot.names(Some(ino))]);
@@ -273,8 +301,11 @@ impl Filesystem {
 
     pub(super) fn rmdir(&mut self, dir: &Dir) -> Change {
         let place = Place::Dir(dir.clone());
-        let Ok(slot) = self.slot(&place) else {
-            return Change::NotEmpty;
+        let slot = match self.slot(&place) {
+            Ok(slot) => slot,
+            // Those that always stand.
+            Err(_) if self.find(&place).is_some() => return Change::NotEmpty,
+            Err(why) => return why,
         };
         match self.at(slot) {
             None => Change::Absent,
@@ -289,7 +320,7 @@ impl Filesystem {
     }
 
     pub(crate) fn list(&self, dir: &Dir) -> Option<Vec<Name>> {
-        let entries = self.entries(self.dir(dir)?)?;
+        let entries = self.entries(self.dir(dir).ok()?)?;
         Some(entries.iter().map(|(name, _)| as_listed(name)).collect())
     }
 }

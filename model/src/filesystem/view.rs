@@ -41,6 +41,7 @@ impl Filesystem {
             Dir::Keys,
             Dir::Spares,
             Dir::Pools,
+            Dir::Sessions,
         ]
         .map(Place::Dir);
         let mut found: Vec<_> = standing

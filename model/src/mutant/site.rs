@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 14] = [
+const SOURCES: [(&str, &str); 26] = [
     source(
         "batch",
         include_str!("../../../state-machine/src/protocol/batch.rs"),
@@ -31,6 +31,10 @@ const SOURCES: [(&str, &str); 14] = [
     source(
         "hold",
         include_str!("../../../state-machine/src/protocol/hold.rs"),
+    ),
+    source(
+        "lock",
+        include_str!("../../../state-machine/src/protocol/lock.rs"),
     ),
     source(
         "look",
@@ -57,6 +61,50 @@ const SOURCES: [(&str, &str); 14] = [
         include_str!("../../../state-machine/src/protocol/settle.rs"),
     ),
     source(
+        "slot/claim",
+        include_str!("../../../state-machine/src/protocol/slot/claim.rs"),
+    ),
+    source(
+        "slot/enter",
+        include_str!("../../../state-machine/src/protocol/slot/enter.rs"),
+    ),
+    source(
+        "slot/give_back",
+        include_str!("../../../state-machine/src/protocol/slot/give_back.rs"),
+    ),
+    source(
+        "slot/look",
+        include_str!("../../../state-machine/src/protocol/slot/look.rs"),
+    ),
+    source(
+        "slot/maintain",
+        include_str!("../../../state-machine/src/protocol/slot/maintain.rs"),
+    ),
+    source(
+        "slot/mend",
+        include_str!("../../../state-machine/src/protocol/slot/mend.rs"),
+    ),
+    source(
+        "slot/occupy",
+        include_str!("../../../state-machine/src/protocol/slot/occupy.rs"),
+    ),
+    source(
+        "slot/place",
+        include_str!("../../../state-machine/src/protocol/slot/place.rs"),
+    ),
+    source(
+        "slot/remove",
+        include_str!("../../../state-machine/src/protocol/slot/remove.rs"),
+    ),
+    source(
+        "slot/session",
+        include_str!("../../../state-machine/src/protocol/slot/session.rs"),
+    ),
+    source(
+        "slot/write",
+        include_str!("../../../state-machine/src/protocol/slot/write.rs"),
+    ),
+    source(
         "start",
         include_str!("../../../state-machine/src/protocol/start.rs"),
     ),
@@ -79,7 +127,7 @@ const SAYS_SO: &str = "begins";
 /// A place where an effect is asked for.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Site {
-    /// The protocol's file, without its ending.
+    /// The protocol's file, below the folder of protocols and without its ending.
     pub file: &'static str,
     /// The function in it.
     pub function: &'static str,
@@ -122,9 +170,8 @@ impl fmt::Display for Site {
 }
 
 fn stem(path: &str) -> Option<&str> {
-    let name = path.strip_suffix(".rs")?;
-    let (dir, name) = name.rsplit_once('/')?;
-    dir.ends_with("protocol").then_some(name)
+    let (_, file) = path.rsplit_once("/protocol/")?;
+    file.strip_suffix(".rs")
 }
 
 fn sites_of(file: &'static str, text: &'static str) -> Vec<Site> {

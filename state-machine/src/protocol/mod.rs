@@ -19,6 +19,7 @@ pub mod pool;
 pub mod recover;
 pub mod request;
 pub mod settle;
+pub mod slot;
 pub mod spare;
 pub mod start;
 pub mod supervise;

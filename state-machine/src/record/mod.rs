@@ -6,6 +6,7 @@ mod bytes;
 mod descriptor;
 mod history;
 mod pool;
+mod session;
 mod slot;
 mod status;
 
@@ -16,6 +17,7 @@ pub use descriptor::{
 };
 pub use history::{History, Line, What};
 pub use pool::Pool;
+pub use session::Session;
 pub use slot::{Claim, Holder, Outcome, Slot};
 pub use status::{Exit, Failure, Progress, REGISTERING, Status, Stopping};
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Damaged;
+use crate::id::{JobId, Token};
 use crate::slot::State;
 
 /// What is known of a slot.
@@ -39,7 +40,7 @@ pub struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
     /// The token of this claim, never used before.
-    pub token: String,
+    pub token: Token,
     /// What kind of holder it is.
     pub holder: Holder,
     /// The process that claimed it.
@@ -57,7 +58,7 @@ pub struct Claim {
 #[serde(rename_all = "snake_case")]
 pub enum Holder {
     /// The job of this id.
-    Job(String),
+    Job(JobId),
     /// A person or a tool.
     Session,
     /// A run of the maintenance command.
@@ -82,6 +83,21 @@ pub enum Outcome {
 }
 
 impl Slot {
+    /// A slot of which nothing is known but its number: what stands in it is to be looked at before it is used.
+    pub fn new(number: u32) -> Slot {
+        Slot {
+            number,
+            state: State::Idle,
+            claim: None,
+            last_maintained: None,
+            last_outcome: None,
+            last_succeeded: None,
+            attempt_started: None,
+            returned: false,
+            broken: None,
+        }
+    }
+
     /// The bytes of `slot.json`.
     pub fn encode(&self) -> Vec<u8> {
         super::encode(self)

@@ -4,7 +4,7 @@
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
-use state_machine::id::{JobId, Name, slug};
+use state_machine::id::{JobId, Name, Token, slug};
 use state_machine::job::State;
 use state_machine::record::{
     After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure, Holder, Kind,
@@ -35,6 +35,12 @@ fn number() -> impl Strategy<Value = u64> {
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z ]{0,8}", "(?s).{0,8}"]
+}
+
+fn token() -> impl Strategy<Value = Token> {
+    (number(), text()).prop_map(|(at, text)| {
+        Token::parse(&format!("{at}-{}", slug(&text))).expect("it is a word")
+    })
 }
 
 fn id() -> impl Strategy<Value = JobId> {
@@ -269,11 +275,11 @@ pub(crate) fn slot() -> impl Strategy<Value = Slot> {
         slot::State::Broken,
     ];
     let holder = prop_oneof![
-        text().prop_map(Holder::Job),
+        id().prop_map(Holder::Job),
         Just(Holder::Session),
         Just(Holder::Maintenance)
     ];
-    let claim = (text(), holder, any::<u32>(), number(), text(), text()).prop_map(
+    let claim = (token(), holder, any::<u32>(), number(), text(), text()).prop_map(
         |(token, holder, pid, started, boot_id, since)| Claim {
             token,
             holder,

@@ -9,8 +9,10 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{Key, PoolName};
-use state_machine::record::{self, Damaged, Descriptor, History, Line, Pool, Status};
+use state_machine::id::{Key, PoolName, Token};
+use state_machine::record::{
+    self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status,
+};
 
 /// The fault that was asked for has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,9 @@ fn dir_path(dir: &Dir) -> Vec<u8> {
         Dir::Root => b"root".to_vec(),
         Dir::Pools => b"pools".to_vec(),
         Dir::Pool(pool) => format!("pools/{pool}").into_bytes(),
+        Dir::Slots(pool) => format!("pools/{pool}/slots").into_bytes(),
+        Dir::Slot(pool, number) => format!("pools/{pool}/slots/{number}").into_bytes(),
+        Dir::Sessions => b"sessions".to_vec(),
         Dir::Jobs => b"jobs".to_vec(),
         Dir::Staging => b"staging".to_vec(),
         Dir::Trash => b"trash".to_vec(),
@@ -105,7 +110,9 @@ impl Image {
     /// An empty store.
     pub(crate) fn store() -> Image {
         let mut image = Image::default();
-        for dir in ["", "root", "jobs", "staging", "trash", "keys", "pools"] {
+        for dir in [
+            "", "root", "jobs", "staging", "trash", "keys", "pools", "sessions",
+        ] {
             image.tree.insert(dir.into(), Node::Dir);
         }
         image
@@ -315,6 +322,8 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
         Content::Pool(pool) => pool.encode(),
+        Content::Slot(slot) => slot.encode(),
+        Content::Session(session) => session.encode(),
         Content::Blank => record::blank(),
     }
 }
@@ -457,6 +466,16 @@ impl Disk for Fake {
     fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, Fault> {
         let place = Dir::Pool(pool.clone()).at(Name::Pool);
         self.whole(|disk| disk.read(&place, Pool::decode))
+    }
+
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, Fault> {
+        let place = Dir::Slot(pool.clone(), number).at(Name::Slot);
+        self.whole(|disk| disk.read(&place, Slot::decode))
+    }
+
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Fault> {
+        let place = Dir::Sessions.at(Name::Session(token.clone()));
+        self.whole(|disk| disk.read(&place, Session::decode))
     }
 
     fn sync_all(&mut self) -> Result<(), Fault> {

@@ -8,8 +8,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{JobId, Key, PoolName};
-use state_machine::record::{Descriptor, History, Line, Pool, Status};
+use state_machine::id::{JobId, Key, PoolName, Token};
+use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 use state_machine::tape::{self as lines, Effect, Reply};
 
 use super::{Files, LockFile, tape};
@@ -207,6 +207,24 @@ impl Disk for FsDisk {
             outcome,
             || Effect::ReadPool(pool.clone()),
             |read| Reply::Pool(read.clone()),
+        )
+    }
+
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, DiskError> {
+        let outcome = self.0.read_slot(pool, number);
+        self.tell(
+            outcome,
+            || Effect::ReadSlot(pool.clone(), number),
+            |read| Reply::Slot(read.clone()),
+        )
+    }
+
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, DiskError> {
+        let outcome = self.0.read_session(token);
+        self.tell(
+            outcome,
+            || Effect::ReadSession(token.clone()),
+            |read| Reply::Session(read.clone()),
         )
     }
 

@@ -16,7 +16,16 @@ const FORMAT: &str = "outlive 1";
 const FORMAT_LIMIT: u64 = 4096;
 
 /// The directories of a store.
-const DIRECTORIES: [&str; 6] = ["jobs", "keys", "pools", "spares", "staging", "trash"];
+const DIRECTORIES: [&str; 8] = [
+    "artifacts",
+    "jobs",
+    "keys",
+    "pools",
+    "sessions",
+    "spares",
+    "staging",
+    "trash",
+];
 
 /// File systems whose flock does not keep processes apart, or not on every machine that sees them, or that answer
 /// for a file system that nobody here can ask (F26).

@@ -131,6 +131,12 @@ fn path(root: &Path, place: &Place) -> PathBuf {
         Dir::Root => root.to_owned(),
         Dir::Pools => root.join("pools"),
         Dir::Pool(pool) => root.join("pools").join(pool.as_str()),
+        Dir::Slots(pool) => root.join("pools").join(pool.as_str()).join("slots"),
+        Dir::Slot(pool, number) => {
+            let slots = root.join("pools").join(pool.as_str()).join("slots");
+            slots.join(number.to_string())
+        }
+        Dir::Sessions => root.join("sessions"),
         Dir::Jobs => root.join("jobs"),
         Dir::Staging => root.join("staging"),
         Dir::Trash => root.join("trash"),

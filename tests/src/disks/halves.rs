@@ -51,6 +51,8 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Request(request) => Control::encode(*request),
         Content::Pointer(pointer) => pointer.encode(),
         Content::Pool(pool) => pool.encode(),
+        Content::Slot(slot) => slot.encode(),
+        Content::Session(session) => session.encode(),
         // Half of nothing but blanks is shorter, and no less blank.
         Content::Blank => vec![b' '; 64],
     }

@@ -23,8 +23,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Open, Place, Pointer, Read,
 };
-use state_machine::id::{Key, PoolName};
-use state_machine::record::{Descriptor, History, Line, Pool, Status};
+use state_machine::id::{Key, PoolName, Token};
+use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 
 /// What becomes of an effect.
 #[derive(Debug)]
@@ -145,6 +145,17 @@ impl<D: Disk<Fault = DiskError>, M: Meddler> Disk for Meddled<D, M> {
     fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, DiskError> {
         self.ask(Wanted::in_dir(Kind::Read, &Dir::Pool(pool.clone())))?;
         self.disk.read_pool(pool)
+    }
+
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, DiskError> {
+        let dir = Dir::Slot(pool.clone(), number);
+        self.ask(Wanted::in_dir(Kind::Read, &dir))?;
+        self.disk.read_slot(pool, number)
+    }
+
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, DiskError> {
+        self.ask(Wanted::in_dir(Kind::Read, &Dir::Sessions))?;
+        self.disk.read_session(token)
     }
 
     fn sync_all(&mut self) -> Result<(), DiskError> {

@@ -11,6 +11,18 @@ use state_machine::protocol::pool::{Wish, change_pool, forget_pool};
 use state_machine::protocol::recover::{collect, recover_job};
 use state_machine::protocol::request::{answered, discard, request, take};
 use state_machine::protocol::settle::{Searched, let_go, settle};
+use state_machine::protocol::slot::claim::claim_slot;
+use state_machine::protocol::slot::enter::enter;
+use state_machine::protocol::slot::give_back::give_back;
+use state_machine::protocol::slot::look::look_at_slot;
+use state_machine::protocol::slot::maintain::{
+    claim_maintenance, conclude_maintenance, end_maintenance, start_maintenance, visit,
+};
+use state_machine::protocol::slot::mend::{mend, take_broken};
+use state_machine::protocol::slot::occupy::{Occupant, leave, occupy};
+use state_machine::protocol::slot::place::place;
+use state_machine::protocol::slot::remove::remove_slot;
+use state_machine::protocol::slot::session::{forget_session, open_session, take_back};
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{start, start_numbered};
 use state_machine::protocol::supervise::{
@@ -151,7 +163,73 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
             created_at_ms,
             now_ms,
         } => drop(let_go(disk, held(holder), created_at_ms, now_ms)),
+        Call::Occupy {
+            pool,
+            number,
+            now_ms,
+        } => drop(occupy(disk, &pool, number, now_ms)),
+        Call::Leave { occupant } => drop(leave(disk, occupying(occupant))),
+        Call::Place {
+            pool,
+            most,
+            not_those,
+            now_ms,
+        } => drop(place(disk, &pool, most, &not_those, now_ms)),
+        Call::OpenSession {
+            occupant,
+            claim,
+            session,
+            ticket,
+        } => drop(open_session(
+            disk,
+            occupying(occupant),
+            claim,
+            &session,
+            &ticket,
+        )),
+        Call::TakeBack { token } => drop(take_back(disk, &token)),
+        Call::ForgetSession { token } => drop(forget_session(disk, &token)),
+        Call::Enter { token } => drop(enter(disk, &token)),
+        Call::ClaimSlot { occupant, claim } => {
+            drop(claim_slot(disk, &mut occupying(occupant), claim));
+        }
+        Call::GiveBack {
+            occupant,
+            condition,
+        } => drop(give_back(disk, occupying(occupant), condition)),
+        Call::RemoveSlot { occupant, ticket } => {
+            drop(remove_slot(disk, occupying(occupant), &ticket));
+        }
+        Call::TakeBroken { pool, number } => drop(take_broken(disk, &pool, number)),
+        Call::Mend { occupant } => drop(mend(disk, occupying(occupant))),
+        Call::ClaimMaintenance { pool } => drop(claim_maintenance(disk, &pool)),
+        Call::EndMaintenance { lock } => drop(end_maintenance(disk, lock)),
+        Call::Visit {
+            pool,
+            number,
+            older_than_ms,
+            now_ms,
+        } => drop(visit(disk, &pool, number, older_than_ms, now_ms)),
+        Call::StartMaintenance { occupant, claim } => {
+            drop(start_maintenance(disk, &mut occupying(occupant), claim));
+        }
+        Call::ConcludeMaintenance {
+            occupant,
+            outcome,
+            now,
+        } => drop(conclude_maintenance(
+            disk,
+            occupying(occupant),
+            outcome,
+            &now,
+        )),
+        Call::LookAtSlot { pool, number } => drop(look_at_slot(disk, &pool, number)),
     }
+}
+
+fn occupying(known: state_machine::call::InSlot) -> Occupant<u32> {
+    let lock = known.lock;
+    Occupant::from_tape(known, lock)
 }
 
 fn as_durable(durable: bool) -> Durable {

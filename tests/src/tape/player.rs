@@ -7,8 +7,8 @@ use state_machine::control::Control;
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::id::{Key, PoolName};
-use state_machine::record::{self, Descriptor, History, Pool, Status};
+use state_machine::id::{Key, PoolName, Token};
+use state_machine::record::{self, Descriptor, History, Pool, Session, Slot, Status};
 use state_machine::tape::{Effect, Line, Reply};
 
 /// The protocol goes no further: here the recorded one met a fault, or was killed, or it was not this one.
@@ -207,6 +207,20 @@ impl Disk for Player<'_> {
     fn read_pool(&mut self, pool: &PoolName) -> Result<Read<Pool>, Stopped> {
         match self.answer(Effect::ReadPool(pool.clone()))? {
             Reply::Pool(read) => Ok(read),
+            _ => Err(self.unfit()),
+        }
+    }
+
+    fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, Stopped> {
+        match self.answer(Effect::ReadSlot(pool.clone(), number))? {
+            Reply::Slot(read) => Ok(read),
+            _ => Err(self.unfit()),
+        }
+    }
+
+    fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Stopped> {
+        match self.answer(Effect::ReadSession(token.clone()))? {
+            Reply::Session(read) => Ok(read),
             _ => Err(self.unfit()),
         }
     }

@@ -9,7 +9,7 @@ use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
-use state_machine::record::{Descriptor, History, Pool, Status};
+use state_machine::record::{Descriptor, History, Pool, Session, Slot, Status};
 
 /// What an effect came to, on whichever disk. What is damaged is only that: the words for it are for people, and the
 /// model has others.
@@ -22,6 +22,8 @@ pub(crate) enum Answer {
     Status(Box<Known<Status>>),
     Pointer(Known<Pointer>),
     Pool(Known<Pool>),
+    Slot(Box<Known<Slot>>),
+    Session(Box<Known<Session>>),
     History(History),
     Control(Asked),
     Changed(Change),
@@ -146,6 +148,12 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
         Effect::ReadHistory(dir) => Answer::History(side.disk(owner).read_history(dir)?),
         Effect::ReadControl(place) => Answer::Control(side.disk(owner).read_control(place)?.into()),
         Effect::ReadPool(pool) => Answer::Pool(side.disk(owner).read_pool(pool)?.into()),
+        Effect::ReadSlot(pool, number) => {
+            Answer::Slot(Box::new(side.disk(owner).read_slot(pool, *number)?.into()))
+        }
+        Effect::ReadSession(token) => {
+            Answer::Session(Box::new(side.disk(owner).read_session(token)?.into()))
+        }
         Effect::SyncAll => {
             side.disk(owner).sync_all()?;
             Answer::Done
@@ -189,6 +197,8 @@ pub(crate) fn content(data: &Data) -> Content {
         Data::Request(request) => Content::Request(*request),
         Data::Pointer(pointer) => Content::Pointer(pointer.clone()),
         Data::Pool(pool) => Content::Pool(*pool),
+        Data::Slot(slot) => Content::Slot(slot.clone()),
+        Data::Session(session) => Content::Session(session.clone()),
         Data::Blank => Content::Blank,
         other => unreachable!("nobody writes {other}"),
     }
@@ -212,6 +222,8 @@ pub(crate) fn kind(effect: &Effect) -> &'static str {
         Effect::ReadControl(_) => "read control",
         Effect::ReadPointer(_) => "read pointer",
         Effect::ReadPool(_) => "read pool",
+        Effect::ReadSlot(..) => "read slot",
+        Effect::ReadSession(_) => "read session",
         Effect::SyncAll => "sync all",
         Effect::Write(..) => "write",
         Effect::Fill(..) => "fill",
@@ -255,6 +267,8 @@ impl Answer {
             Answer::Status(known) => known.class(),
             Answer::Pointer(known) => known.class(),
             Answer::Pool(known) => known.class(),
+            Answer::Slot(known) => known.class(),
+            Answer::Session(known) => known.class(),
             Answer::History(history) if history.torn => "torn",
             Answer::History(history) if history.undecodable > 0 => "undecodable",
             Answer::History(history) if history.lines.is_empty() => "nothing",

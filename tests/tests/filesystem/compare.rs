@@ -10,7 +10,7 @@ use outlive_model::filesystem::{Data, Owner};
 use outlive_tests::Dice;
 use state_machine::control::Control;
 use state_machine::disk::{Change, Mode, Pointer};
-use state_machine::record::{Descriptor, History, Pool, Status};
+use state_machine::record::{Descriptor, History, Pool, Session, Slot, Status};
 
 use crate::answer::{Answer, ask, kind};
 use crate::script::{Script, Step, can_be_filled, can_be_written_by_hand, is_blank};
@@ -276,6 +276,8 @@ fn holds(data: &Data, bytes: &[u8]) -> bool {
         Data::Status(status) => Status::decode(bytes).as_ref() == Ok(status),
         Data::Pointer(pointer) => Pointer::decode(bytes).as_ref() == Ok(pointer),
         Data::Pool(pool) => Pool::decode(bytes).as_ref() == Ok(pool),
+        Data::Slot(slot) => Slot::decode(bytes).as_ref() == Ok(slot),
+        Data::Session(session) => Session::decode(bytes).as_ref() == Ok(session),
         Data::History(history) => History::decode(bytes) == *history,
         Data::Request(request) => Control::decode(bytes) == Control::Asked(*request),
     }
@@ -287,6 +289,8 @@ fn cannot_be_read(bytes: &[u8]) -> bool {
         && Status::decode(bytes).is_err()
         && Pointer::decode(bytes).is_err()
         && Pool::decode(bytes).is_err()
+        && Slot::decode(bytes).is_err()
+        && Session::decode(bytes).is_err()
         && !matches!(Control::decode(bytes), Control::Asked(_))
 }
 

@@ -18,7 +18,7 @@ use std::path::Path;
 use outlive_model::filesystem::Filesystem;
 use outlive_tests::{Dice, rounds};
 use state_machine::disk::{Dir, Name, Place};
-use state_machine::id::{JobId, PoolName, Ticket};
+use state_machine::id::{JobId, PoolName, Ticket, Token};
 
 use compare::{Difference, Met, random, shrink};
 use sides::Real;
@@ -47,6 +47,8 @@ const ANSWERS: &[(&str, &[&str])] = &[
     ("read control", &["absent", "request", "empty", "unknown"]),
     ("read pointer", &["value", "absent", "damaged"]),
     ("read pool", &["value", "absent", "damaged"]),
+    ("read slot", &["value", "absent", "damaged"]),
+    ("read session", &["value", "absent", "damaged"]),
     ("write", &["done", "absent", "fault"]),
     ("fill", &["done", "no room", "absent"]),
     ("append", &["done", "absent", "fault"]),
@@ -68,7 +70,7 @@ const ANSWERS: &[(&str, &[&str])] = &[
         "unlink",
         &["done", "absent", "not empty", "not a directory"],
     ),
-    ("mkdir", &["done", "exists"]),
+    ("mkdir", &["done", "exists", "absent", "not a directory"]),
     ("rmdir", &["done", "absent", "not empty", "not a directory"]),
     ("list", &["names", "empty", "absent"]),
     ("hand open", &["opened", "absent"]),
@@ -92,6 +94,19 @@ fn place_of(path: &[u8]) -> Option<Place> {
     match words[..] {
         ["staging", word] => Some(Dir::Staging.at(Name::Request(Ticket::parse(word).ok()?))),
         [".", "supervisor.lock"] => Some(Dir::Root.at(Name::SupervisorLock)),
+        ["sessions", word] => {
+            let token = Token::parse(word.strip_suffix(".json")?).ok()?;
+            Some(Dir::Sessions.at(Name::Session(token)))
+        }
+        ["pools", pool, "slots"] => Some(Place::Dir(Dir::Slots(PoolName::parse(pool).ok()?))),
+        ["pools", pool, "slots", number] => {
+            let pool = PoolName::parse(pool).ok()?;
+            Some(Place::Dir(Dir::Slot(pool, number.parse().ok()?)))
+        }
+        ["pools", pool, "slots", number, name] => {
+            let pool = PoolName::parse(pool).ok()?;
+            Some(Dir::Slot(pool, number.parse().ok()?).at(name_of(name)))
+        }
         [parent, word] => Some(Place::Dir(dir(parent, word)?)),
         [parent, word, name] => Some(dir(parent, word)?.at(name_of(name))),
         _ => None,
@@ -104,6 +119,10 @@ fn name_of(name: &str) -> Name {
         "pool.json" => Name::Pool,
         "pool.json.new" => Name::NewPool,
         "placement.lock" => Name::PlacementLock,
+        "maintain.lock" => Name::MaintainLock,
+        "slot.json" => Name::Slot,
+        "slot.json.new" => Name::NewSlot,
+        "occupancy" => Name::Occupancy,
         other => Name::in_job(other.as_bytes()),
     }
 }

@@ -7,9 +7,9 @@ use outlive_model::role::descriptor;
 use outlive_tests::Dice;
 use state_machine::control::Request;
 use state_machine::disk::{Dir, Mode, Name, Place, Pointer};
-use state_machine::id::{JobId, Key, PoolName, Ticket};
+use state_machine::id::{JobId, Key, PoolName, Ticket, Token};
 use state_machine::job::State;
-use state_machine::record::{Line, Pool, Status, What};
+use state_machine::record::{Line, Pool, Session, Slot, Status, What};
 
 /// How many processes there are; each can have a tree.
 const PROCESSES: u64 = 3;
@@ -62,6 +62,7 @@ pub(crate) struct Script {
     names: Vec<Name>,
     keys: Vec<Key>,
     pools: Vec<PoolName>,
+    tokens: Vec<Token>,
     tickets: Vec<Ticket>,
     ids: Vec<JobId>,
     syncs: bool,
@@ -69,13 +70,14 @@ pub(crate) struct Script {
 
 /// The directories that always stand. The one that they are all in is not among them: the model's holds only what is in no
 /// other.
-const STANDING: [Dir; 6] = [
+const STANDING: [Dir; 7] = [
     Dir::Jobs,
     Dir::Staging,
     Dir::Trash,
     Dir::Keys,
     Dir::Spares,
     Dir::Pools,
+    Dir::Sessions,
 ];
 
 /// What can happen, and how often.
@@ -148,7 +150,9 @@ impl Script {
             .map(|word| Ticket::parse(word).unwrap())
             .collect();
         let pools = vec![PoolName::parse("p").unwrap()];
-        let dirs = ids
+        let tokens = vec![Token::parse("s").unwrap()];
+        let slots = [1, 2].map(|number| Dir::Slot(pools[0].clone(), number));
+        let mut dirs: Vec<_> = ids
             .iter()
             .cloned()
             .map(Dir::Job)
@@ -156,6 +160,8 @@ impl Script {
             .chain(tickets.iter().cloned().map(Dir::Trashed))
             .chain((0..some as u8).map(Dir::Spare))
             .chain(pools.iter().cloned().map(Dir::Pool))
+            .chain(pools.iter().cloned().map(Dir::Slots))
+            .chain(slots.clone())
             .collect();
         let mut names = vec![
             Name::Descriptor,
@@ -171,11 +177,22 @@ impl Script {
         ];
         names.retain(|_| dice.chance(55));
         names.push(Name::Lock);
+        // Seldom would anything stand so deep if everything else was as likely.
+        if dice.chance(10) {
+            dirs = pools
+                .iter()
+                .cloned()
+                .flat_map(|pool| [Dir::Pool(pool.clone()), Dir::Slots(pool)])
+                .chain(slots)
+                .collect();
+            names.push(Name::Slot);
+        }
         Script {
             dirs,
             names,
             keys: vec![Key::parse("k").unwrap()],
             pools,
+            tokens,
             tickets,
             ids,
             syncs,
@@ -353,7 +370,19 @@ impl Script {
                 let names = [Name::Pool, Name::NewPool, Name::PlacementLock];
                 pool.at(self.dice.pick(&names).clone())
             }
-            84..92 => {
+            84..86 => Dir::Sessions.at(Name::Session(self.dice.pick(&self.tokens).clone())),
+            86..88 => {
+                let pool = self.dice.pick(&self.pools).clone();
+                let slot = Dir::Slot(pool, self.number());
+                let names = [
+                    Name::Slot,
+                    Name::NewSlot,
+                    Name::Occupancy,
+                    Name::MaintainLock,
+                ];
+                slot.at(self.dice.pick(&names).clone())
+            }
+            88..93 => {
                 let key = self.dice.pick(&self.keys).clone();
                 let names = [
                     Name::KeyLock(key.clone()),
@@ -375,12 +404,17 @@ impl Script {
             }
             dir = self.dice.pick(&self.dirs).clone();
         }
-        match self.dice.below(6) {
+        match self.dice.below(8) {
             0 => Effect::ReadDescriptor(dir),
             1 => Effect::ReadStatus(dir),
             2 => Effect::ReadHistory(dir),
             3 => Effect::ReadControl(self.any_place(files, 85)),
             4 => Effect::ReadPool(self.dice.pick(&self.pools).clone()),
+            5 => {
+                let pool = self.dice.pick(&self.pools).clone();
+                Effect::ReadSlot(pool, self.number())
+            }
+            6 => Effect::ReadSession(self.dice.pick(&self.tokens).clone()),
             _ => Effect::ReadPointer(self.dice.pick(&self.keys).clone()),
         }
     }
@@ -393,6 +427,8 @@ impl Script {
             Place::File(_, Name::Control | Name::Taken | Name::Request(_)) => 2,
             Place::File(_, Name::Pointer(_) | Name::NewPointer(_)) => 3,
             Place::File(_, Name::Pool | Name::NewPool) => 5,
+            Place::File(_, Name::Slot | Name::NewSlot) => 6,
+            Place::File(_, Name::Session(_)) => 7,
             _ => 4,
         };
         let what = match self.dice.below(100) {
@@ -452,8 +488,25 @@ impl Script {
                 slots: self.dice.chance(50).then_some(2),
                 paused: self.dice.chance(50),
             }),
+            6 => Data::Slot(Box::new(Slot {
+                returned: self.dice.chance(50),
+                ..Slot::new(self.number())
+            })),
+            7 => Data::Session(Box::new(Session {
+                token: self.dice.pick(&self.tokens).clone(),
+                pool: self.dice.pick(&self.pools).clone(),
+                slot: self.number(),
+                since: "then".into(),
+                expires: None,
+                note: None,
+            })),
             _ => Data::Blank,
         }
+    }
+
+    /// The number of a slot.
+    fn number(&mut self) -> u32 {
+        1 + self.dice.below(2) as u32
     }
 
     fn append(&mut self, files: &Filesystem) -> Effect {

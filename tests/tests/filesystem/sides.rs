@@ -154,7 +154,9 @@ pub(crate) struct Real {
 /// Something that stands: its path below the root, its inode, and its bytes where it is a file.
 pub(crate) type Entry = (Vec<u8>, u64, Option<Vec<u8>>);
 
-const STANDING: [&str; 6] = ["jobs", "staging", "trash", "keys", "spares", "pools"];
+const STANDING: [&str; 7] = [
+    "jobs", "staging", "trash", "keys", "spares", "pools", "sessions",
+];
 
 impl Real {
     /// A real disk in an empty directory.
@@ -331,6 +333,8 @@ fn encoded(data: &Data) -> Vec<u8> {
         Data::Request(request) => Control::encode(*request),
         Data::Pointer(pointer) => pointer.encode(),
         Data::Pool(pool) => pool.encode(),
+        Data::Slot(slot) => slot.encode(),
+        Data::Session(session) => session.encode(),
         other => unreachable!("nobody dies while filling in {other}"),
     }
 }
