@@ -56,6 +56,7 @@ pub enum Effect {
     Spawn(JobId, Handle),
     Wake(JobId, Until),
     HasLeft,
+    WorksIn(u32),
     EndTrees(JobId, Search),
     Peek(Place),
     HandOpen(Place),
@@ -162,6 +163,7 @@ impl Effect {
             Effect::Spawn(..) => "spawn",
             Effect::Wake(..) => "wake",
             Effect::HasLeft => "has_left",
+            Effect::WorksIn(_) => "works_in",
             Effect::EndTrees(..) => "end_trees",
             Effect::Peek(_) => "peek",
             Effect::HandOpen(_) => "hand_open",
@@ -185,6 +187,7 @@ impl Effect {
                 | Effect::Spawn(..)
                 | Effect::Wake(..)
                 | Effect::HasLeft
+                | Effect::WorksIn(_)
                 | Effect::EndTrees(..)
                 | Effect::Peek(_)
                 | Effect::HandOpen(_)
@@ -303,6 +306,7 @@ impl fmt::Display for Effect {
             Effect::Fork(id) => write!(f, "fork a worker for {id}"),
             Effect::Sleep(..) => f.write_str("sleep until something changes"),
             Effect::HasLeft => f.write_str("is something left of the tree"),
+            Effect::WorksIn(number) => write!(f, "does something work in slot {number}"),
             Effect::EndTrees(id, Search::Marked) => write!(f, "end what bears the mark of {id}"),
             Effect::EndTrees(id, Search::Holding) => write!(f, "end what has the tree of {id}"),
             Effect::EndTrees(_, Search::Own) => f.write_str("end the tree"),

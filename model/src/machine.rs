@@ -7,6 +7,7 @@ use state_machine::id::JobId;
 use crate::effect::{Effect, Reply, Search, Until, Wake};
 use crate::errand::{Errand, Glimpse};
 use crate::filesystem::{Filesystem, Owner};
+use crate::role::slot::place_of;
 
 /// What the trees of a world are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +91,7 @@ impl Machine {
             Effect::Fork(job) => Reply::Forked(self.fork(lane, job)),
             Effect::Sleep(memory, _) => Reply::Slept(memory.without_the_gone(&self.errands)),
             Effect::HasLeft => Reply::Is(self.tree_of(lane).is_some()),
+            Effect::WorksIn(number) => Reply::Is(self.works_in(*number)),
             Effect::EndTrees(id, search) => {
                 for lane in self.found(lane, id, *search) {
                     self.end_tree(lane);
@@ -150,6 +152,12 @@ impl Machine {
     /// The tree that the process of `lane` started, if it lives.
     pub fn tree_of(&self, lane: u8) -> Option<&Tree> {
         self.trees.iter().find(|tree| tree.lane == lane)
+    }
+
+    /// Whether a tree works in the slot of this number.
+    fn works_in(&self, number: u32) -> bool {
+        let mut slots = self.trees.iter().filter_map(|tree| place_of(&tree.job));
+        slots.any(|(at, _)| at == number)
     }
 
     /// Whether a tree of the job lives.

@@ -119,6 +119,8 @@ impl Process {
         self.standing.holds = None;
         self.standing.ended = None;
         self.standing.supervises = false;
+        self.standing.has = None;
+        self.standing.maintains = false;
         self.truths = 0;
     }
 
@@ -145,6 +147,8 @@ impl Process {
         if self.progress == Progress::Ended(Outcome::Failed) {
             self.standing.holds = None;
             self.standing.supervises = false;
+            self.standing.has = None;
+            self.standing.maintains = false;
         }
         if !matches!(self.progress, Progress::Wants(..)) {
             self.begun = Begun::default();

@@ -325,6 +325,11 @@ impl<H: Host> Stage for Asking<H> {
     }
 
     #[track_caller]
+    fn works_in(&mut self, number: u32) -> Result<bool, H::Fault> {
+        self.is(|| Effect::WorksIn(number))
+    }
+
+    #[track_caller]
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), H::Fault> {
         self.done(|| Effect::EndTrees(id.clone(), search))
     }

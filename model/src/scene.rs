@@ -5,6 +5,7 @@ use state_machine::disk::{Dir, Name, Place};
 
 use crate::alone::{LANE, Trees, play};
 use crate::machine::{Machine, Nature};
+use crate::role::slot::Slots;
 use crate::role::{Change, Part, Role, Special, first_job, key, pool};
 
 /// What is there in the beginning.
@@ -28,6 +29,12 @@ pub enum Scene {
     GarbagePool,
     /// A pool that somebody made.
     Pooled,
+    /// A pool with one slot that was given back.
+    OneSlot,
+    /// A pool with two of them.
+    TwoSlots,
+    /// A pool with one slot whose record cannot be read.
+    GarbageSlot,
     /// A job that was paused before anyone ran it.
     Paused,
     /// A job whose worker was killed, and whose tree has ended.
@@ -53,10 +60,17 @@ pub enum Scene {
 impl Scene {
     /// Whether a record is there that cannot be read.
     pub fn has_garbage(self) -> bool {
-        use Scene::{EmptiedEnd, GarbageDescriptor, GarbagePointer, GarbagePool, GarbageStatus};
+        use Scene::{
+            EmptiedEnd, GarbageDescriptor, GarbagePointer, GarbagePool, GarbageSlot, GarbageStatus,
+        };
         matches!(
             self,
-            GarbageStatus | EmptiedEnd | GarbageDescriptor | GarbagePointer | GarbagePool
+            GarbageStatus
+                | EmptiedEnd
+                | GarbageDescriptor
+                | GarbagePointer
+                | GarbagePool
+                | GarbageSlot
         )
     }
 
@@ -75,7 +89,14 @@ impl Scene {
     pub fn is_without_job(self) -> bool {
         matches!(
             self,
-            Scene::Empty | Scene::Laid | Scene::Litter | Scene::GarbagePool | Scene::Pooled
+            Scene::Empty
+                | Scene::Laid
+                | Scene::Litter
+                | Scene::GarbagePool
+                | Scene::Pooled
+                | Scene::OneSlot
+                | Scene::TwoSlots
+                | Scene::GarbageSlot
         )
     }
 
@@ -91,6 +112,7 @@ impl Scene {
         let mut make = |role, special, trees, effects| {
             let part = Part {
                 special,
+                closes: "scene",
                 ..Part::new(role, first_job(), "scene", 2)
             };
             // A worker that is killed in its sleep is part of the scene.
@@ -105,6 +127,10 @@ impl Scene {
                     Trees::End,
                     100,
                 );
+            }
+            Scene::OneSlot | Scene::TwoSlots | Scene::GarbageSlot => {
+                let open = Role::InSlots(Slots::Open);
+                make(open, Special::Nothing, Trees::End, 100);
             }
             Scene::QueuedResuming => make(Role::Creator, Special::Resumes, Trees::End, 100),
             Scene::Laid => make(Role::Layer, Special::Nothing, Trees::End, 100),
@@ -123,6 +149,16 @@ impl Scene {
             | Scene::QueuedResuming
             | Scene::GarbagePointer
             | Scene::GarbageDescriptor => {}
+            Scene::OneSlot | Scene::GarbageSlot => {
+                let close = Role::InSlots(Slots::Close);
+                make(close, Special::Nothing, Trees::End, 100);
+            }
+            Scene::TwoSlots => {
+                let tenant = Role::InSlots(Slots::Tenant);
+                make(tenant, Special::Nothing, Trees::End, 100);
+                let close = Role::InSlots(Slots::Close);
+                make(close, Special::Nothing, Trees::End, 100);
+            }
             Scene::TwoQueued => make(Role::Creator, Special::Nothing, Trees::End, 100),
             Scene::Dependent => make(Role::Creator, Special::After, Trees::End, 100),
             Scene::Unmet => {
@@ -151,6 +187,7 @@ impl Scene {
             Scene::GarbageStatus => Some(Place::of_job(&first_job(), Name::Status)),
             Scene::GarbageDescriptor => Some(Place::of_job(&first_job(), Name::Descriptor)),
             Scene::GarbagePool => Some(Dir::Pool(pool()).at(Name::Pool)),
+            Scene::GarbageSlot => Some(Dir::Slot(pool(), 1).at(Name::Slot)),
             Scene::GarbagePointer => Some(Dir::Keys.at(Name::Pointer(key()))),
             _ => None,
         };

@@ -5,7 +5,7 @@
 
 use state_machine::control::Request;
 use state_machine::disk::{Disk, Place};
-use state_machine::id::JobId;
+use state_machine::id::{JobId, Token};
 use state_machine::job::State;
 
 use crate::effect::{Search, Until, Wake};
@@ -27,6 +27,9 @@ pub trait Stage: Disk {
 
     /// End the processes of the job's trees that are found so, and see them gone.
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), Self::Fault>;
+
+    /// Whether something works in the slot of this number, as one sees who looks at what processes have open.
+    fn works_in(&mut self, number: u32) -> Result<bool, Self::Fault>;
 
     /// Have, for a moment, the description through which somebody has locked the file exclusively (F55). `None` where
     /// nobody has.
@@ -83,6 +86,16 @@ pub enum News {
     Ended(JobId, State),
     /// This state of the job is recorded, and whoever waits for it was told so (R19).
     Recorded(JobId, State),
+    /// The slot of this number is mine, under this token (R14).
+    Has(u32, Token),
+    /// It is not any more, or will not be from the next effect on.
+    HasNot,
+    /// The session of this token is open in the slot of this number, as its holder was told.
+    Opened(u32, Token),
+    /// The session of this token is to be over.
+    Closes(Token),
+    /// I am the one who maintains the pool, or am so no more (R15).
+    Maintains(bool),
     /// I am the supervisor of the store.
     Supervises,
     /// I am it no more, or will not be from the next effect on.
@@ -100,6 +113,14 @@ pub struct Standing {
     pub acknowledged: Vec<JobId>,
     /// Whether it believes to be the supervisor.
     pub supervises: bool,
+    /// The slot that it believes to have, and its token.
+    pub has: Option<(u32, Token)>,
+    /// The session that it was told to be open. It stays.
+    pub opened: Option<(u32, Token)>,
+    /// The session that it has closed, or tried to. It stays.
+    pub closed: Option<Token>,
+    /// Whether it believes to be the one who maintains the pool.
+    pub maintains: bool,
     /// The job whose command it saw end, and how that is to be recorded.
     pub ended: Option<(JobId, State)>,
     /// The state of the job of which it has told that it is recorded. It stays.
@@ -116,6 +137,11 @@ impl Standing {
             News::Acknowledged(id) => self.acknowledged.push(id),
             News::Ended(id, state) => self.ended = Some((id, state)),
             News::Recorded(id, state) => self.recorded = Some((id, state)),
+            News::Has(number, token) => self.has = Some((number, token)),
+            News::HasNot => self.has = None,
+            News::Opened(number, token) => self.opened = Some((number, token)),
+            News::Closes(token) => self.closed = Some(token),
+            News::Maintains(maintains) => self.maintains = maintains,
             News::Supervises => self.supervises = true,
             News::Retires => self.supervises = false,
         }

@@ -15,7 +15,7 @@ use crate::mutant::Edit;
 use crate::process::{Process, Progress};
 use crate::role::Part;
 use crate::rule::power::{self, Survivors};
-use crate::rule::{Broken, Rule, Sight, properties, queue, rest, step};
+use crate::rule::{Broken, Rule, Sight, properties, queue, rest, slot, step};
 use crate::scene::Scene;
 
 /// How many effects a process may take for one operation: each is bounded, whoever is in its way.
@@ -299,6 +299,8 @@ impl World {
         self.watch_for_readers(&mut next);
         next.broken.extend(step::in_state(&next));
         next.broken.extend(queue::in_state(&next));
+        let judged = slot::in_state(self, &next);
+        next.broken.extend(judged);
         if !matches!(action, Action::LosePower(_)) {
             // What a loss of power does was judged before it happened.
             let booted = self.power == Power::Lost && !next.may_lose_power;
@@ -327,11 +329,16 @@ impl World {
         if reader && !before.is_under_way() {
             next.process(lane).truths = step::bit(state.machine.files.truth(&part.job));
         }
+        if part.role.is_onlooker() && !before.is_under_way() {
+            next.process(lane).truths = slot::bit(slot::truth(&state.machine.files));
+        }
         let reply = next.machine.apply(lane, effect);
         self.coverage.note(wanted, &reply);
         let judged = step::by_effect(state, lane, effect, &reply);
         next.broken.extend(judged);
         next.broken.extend(queue::by_effect(self, state, effect));
+        next.broken
+            .extend(slot::by_effect(self, state, lane, effect, &reply));
         self.tell(next, lane, reply);
     }
 
@@ -383,11 +390,19 @@ impl World {
         }
     }
 
+    /// Whether anybody in it does something about slots.
+    pub fn is_about_slots(&self) -> bool {
+        self.parts.iter().any(|part| part.role.is_about_slots())
+    }
+
     /// Note for every reader that is looking what is true now.
     fn watch_for_readers(&self, next: &mut State) {
         for (process, part) in next.processes.iter_mut().zip(&self.parts) {
             if part.role.is_reader() && process.is_under_way() {
                 process.truths |= step::bit(next.machine.files.truth(&part.job));
+            }
+            if part.role.is_onlooker() && process.is_under_way() {
+                process.truths |= slot::bit(slot::truth(&next.machine.files));
             }
         }
     }

@@ -249,6 +249,8 @@ pub struct InSlot {
     pub record: Slot,
     /// The session that is open in it and has expired.
     pub expired: Option<Session>,
+    /// Whether it never had a record.
+    pub is_new: bool,
 }
 
 impl Call {

@@ -89,6 +89,15 @@ impl World {
         self
     }
 
+    /// Where the pool is to have so many slots.
+    #[must_use]
+    pub fn with_slots(mut self, slots: u32) -> World {
+        for part in &mut self.parts {
+            part.slots = slots;
+        }
+        self
+    }
+
     /// Where a pause freezes the tree, and the worker stays.
     #[must_use]
     pub fn freezing(mut self) -> World {

@@ -1,10 +1,11 @@
 //! The configurations, by name: small, hostile, and each with what must be seen in it. What holds is in `ordinary`,
-//! `hostile` and `queue`, what is wrong on purpose in `wrong`.
+//! `hostile`, `queue` and `slots`, what is wrong on purpose in `wrong`.
 
 mod build;
 mod hostile;
 mod ordinary;
 mod queue;
+mod slots;
 mod wrong;
 
 pub use build::world;
@@ -14,7 +15,13 @@ use crate::world::World;
 
 /// Every configuration in which all rules hold.
 pub fn all() -> Vec<World> {
-    [ordinary::ordinary(), hostile::hostile(), queue::queue()].concat()
+    [
+        ordinary::ordinary(),
+        hostile::hostile(),
+        queue::queue(),
+        slots::slots(),
+    ]
+    .concat()
 }
 
 /// Every world that there is.

@@ -135,6 +135,7 @@ impl Filesystem {
             Effect::Spawn(..)
             | Effect::Wake(..)
             | Effect::HasLeft
+            | Effect::WorksIn(_)
             | Effect::EndTrees(..)
             | Effect::WaitForHands
             | Effect::AwaitErrand

@@ -38,6 +38,8 @@ enum Word<'a> {
 impl Word<'_> {
     fn is(self, name: &Name) -> bool {
         match (self, name) {
+            // As a listing finds it.
+            (Word::Known(Name::Other(bytes)), name) => name.to_bytes() == *bytes,
             (Word::Known(known), name) => known == name,
             (Word::Text(text), Name::Other(bytes)) => text.as_bytes() == bytes,
             (Word::Text(_), _) => false,

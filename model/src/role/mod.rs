@@ -17,6 +17,7 @@ mod peeker;
 mod queuer;
 mod reader;
 mod recoverer;
+pub mod slot;
 mod starter;
 pub(crate) mod supervisor;
 mod sweeper;
@@ -29,6 +30,8 @@ use state_machine::record::{
     After, AfterWhen, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt,
 };
 
+use self::slot::{Seen, Slots};
+use crate::effect::Handle;
 use crate::mutant::{Edit, Older};
 use crate::stage::Stage;
 
@@ -71,6 +74,8 @@ pub enum Role {
     Batcher,
     /// Changes what was made of a pool.
     Changer(Change),
+    /// Does something about the slots of a pool.
+    InSlots(Slots),
     /// Does one of these in a way that is known to be wrong.
     Wrong(Older),
 }
@@ -118,6 +123,10 @@ pub struct Part {
     pub special: Special,
     /// Whether a worker that was forked asks, once it has the job, whether its supervisor lives.
     pub asks_first: bool,
+    /// The token of the session that it closes, if it closes one that is not its own.
+    pub closes: &'static str,
+    /// How many slots the pool is to have.
+    pub slots: u32,
     /// Whether its syncs are effects.
     pub syncs: bool,
     /// What is wrong about the protocols that it runs.
@@ -163,6 +172,26 @@ pub enum Outcome {
     Retired,
     /// A directory was laid in.
     LaidIn,
+    /// A session was opened.
+    Opened,
+    /// A session was closed.
+    Closed,
+    /// No such session is open.
+    NotOpen,
+    /// No slot can be had.
+    NoSlot,
+    /// A job was run in a slot.
+    Ran,
+    /// Somebody else maintains the pool.
+    LeftToMaintainer,
+    /// A slot was maintained.
+    Maintained,
+    /// None was due, or could be had.
+    NotDue,
+    /// A slot was taken out of the pool.
+    Shed,
+    /// This is how the slot stands.
+    SawSlot(Seen),
     /// The job under way was joined.
     Joined,
     /// Others were in the way all the time.
@@ -192,13 +221,15 @@ impl Part {
             freezes: false,
             special: Special::Nothing,
             asks_first: false,
+            closes: "t0",
+            slots: 2,
             syncs: false,
             edit: None,
         }
     }
 
     /// Play the part.
-    pub fn play<D: Stage>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
+    pub fn play<D: Stage<Handle = Handle>>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
         match self.role {
             Role::Worker => worker::work(disk, self),
             Role::Reader => reader::read(disk, &self.job),
@@ -214,6 +245,7 @@ impl Part {
             Role::Forked => forked::work(disk, self),
             Role::Batcher => batcher::queue(disk, self),
             Role::Changer(wish) => changer::change(disk, wish),
+            Role::InSlots(slots) => slot::play(disk, self, slots),
             Role::Starter => starter::start_and_run(disk, self),
             Role::Layer => layer::lay(disk, &self.ticket),
             Role::Collector => collector::clear(disk, &self.ticket),
@@ -227,6 +259,16 @@ impl Role {
     /// Whether it only looks, so that what it says is judged (R3, R4).
     pub fn is_reader(self) -> bool {
         matches!(self, Role::Reader | Role::Wrong(Older::StatusThenProbe))
+    }
+
+    /// Whether it only looks at a slot, so that what it says is judged (R16).
+    pub fn is_onlooker(self) -> bool {
+        self == Role::InSlots(Slots::Look)
+    }
+
+    /// Whether it is about slots.
+    pub fn is_about_slots(self) -> bool {
+        matches!(self, Role::InSlots(_))
     }
 
     /// Whether it makes a job.
@@ -261,6 +303,7 @@ impl Role {
             Role::Client(request) => format!("client ({request})"),
             Role::Hand(request) => format!("hand ({request})"),
             Role::Changer(wish) => format!("changer ({wish:?})"),
+            Role::InSlots(slots) => format!("{slots:?}").to_lowercase(),
             Role::Wrong(older) => format!("{older:?}"),
             other => format!("{other:?}").to_lowercase(),
         }

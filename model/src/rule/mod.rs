@@ -9,6 +9,7 @@ pub mod power;
 pub mod queue;
 pub mod rest;
 mod sight;
+pub mod slot;
 pub mod step;
 
 pub use sight::Sight;
@@ -46,6 +47,14 @@ pub enum Rule {
     R12,
     /// Exit statuses survive.
     R13,
+    /// One holder per slot.
+    R14,
+    /// One maintenance per pool, and no command while slots cannot be looked for.
+    R15,
+    /// Dead claims fall, and nobody calls a live one dead.
+    R16,
+    /// The attempt is recorded.
+    R17,
     /// Progress: where nothing fails, whoever takes a job that waits runs it, and none is left to nobody.
     R18,
     /// What was acknowledged survives a loss of power, and no record is torn by one.
@@ -56,6 +65,8 @@ pub enum Rule {
     R21,
     /// Heals alone.
     R22,
+    /// Fenced claims: an open session keeps its slot, whoever comes with an older token.
+    R23,
     /// Every operation comes to its end.
     Bounded,
     /// A protocol hands every handle back.
@@ -77,7 +88,7 @@ pub struct Broken {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Rule; 22] = [
+    pub const ALL: [Rule; 27] = [
         Rule::R1,
         Rule::R2,
         Rule::R3,
@@ -91,11 +102,16 @@ impl Rule {
         Rule::R11,
         Rule::R12,
         Rule::R13,
+        Rule::R14,
+        Rule::R15,
+        Rule::R16,
+        Rule::R17,
         Rule::R18,
         Rule::R19,
         Rule::R20,
         Rule::R21,
         Rule::R22,
+        Rule::R23,
         Rule::Bounded,
         Rule::Handles,
         Rule::NotStuck,
@@ -128,6 +144,10 @@ pub fn properties() -> Vec<Property<World>> {
         always("R11 no orphan beside a worker", |_, s| s.keeps(Rule::R11)),
         always("R12 one start per key", |_, s| s.keeps(Rule::R12)),
         always("R13 exit statuses survive", |_, s| s.keeps(Rule::R13)),
+        always("R14 one holder per slot", |_, s| s.keeps(Rule::R14)),
+        always("R15 one maintenance per pool", |_, s| s.keeps(Rule::R15)),
+        always("R16 dead claims fall", |_, s| s.keeps(Rule::R16)),
+        always("R17 the attempt is recorded", |_, s| s.keeps(Rule::R17)),
         always("R18 progress", |_, s| s.keeps(Rule::R18)),
         always("R19 power loss", |_, s| s.keeps(Rule::R19)),
         always("R20 adoption", |_, s| s.keeps(Rule::R20)),
@@ -135,6 +155,7 @@ pub fn properties() -> Vec<Property<World>> {
             s.keeps(Rule::R21)
         }),
         always("R22 heals alone", |_, s| s.keeps(Rule::R22)),
+        always("R23 fenced claims", |_, s| s.keeps(Rule::R23)),
         always("bounded work", |_, s| s.keeps(Rule::Bounded)),
         always("every handle is handed back", |_, s| s.keeps(Rule::Handles)),
         always("not stuck", |_, s| s.keeps(Rule::NotStuck)),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use state_machine::disk::{Name, Place, Read};
 use state_machine::id::JobId;
 
-use super::{Broken, Rule, rest};
+use super::{Broken, Rule, rest, slot};
 use crate::filesystem::Filesystem;
 use crate::shared::hash_of;
 use crate::world::{Power, State, World};
@@ -43,7 +43,14 @@ pub fn judge(world: &World, state: &State) -> Vec<Broken> {
         .map(|process| (&process.standing.acknowledged, &process.standing.recorded))
         .filter(|(made, ended)| !made.is_empty() || ended.is_some())
         .collect();
-    let key = hash_of(&(files, promised));
+    let sessions: Vec<_> = state
+        .processes
+        .iter()
+        .map(|process| (&process.standing.opened, &process.standing.closed))
+        .filter(|(opened, closed)| opened.is_some() || closed.is_some())
+        .collect();
+    let works = state.machine.trees();
+    let key = hash_of(&(files, promised, sessions, works));
     if world.survivors.contains(key) {
         return Vec::new();
     }
@@ -54,6 +61,8 @@ pub fn judge(world: &World, state: &State) -> Vec<Broken> {
         let after = reboot(state, image);
         let mut broken = lost(state, &after);
         broken.extend(rest::heals(world, &after));
+        broken.extend(slot::lost(state, &after));
+        broken.extend(slot::heals(world, &after));
         if !broken.is_empty() {
             return broken;
         }

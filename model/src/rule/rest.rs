@@ -7,7 +7,7 @@ use state_machine::id::JobId;
 use state_machine::job::State as JobState;
 use state_machine::protocol::spare::SPARES;
 
-use super::{Broken, Rule, queue};
+use super::{Broken, Rule, queue, slot};
 use crate::alone::{Trees, play};
 use crate::filesystem::Filesystem;
 use crate::machine::Machine;
@@ -41,6 +41,7 @@ pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
         broken.extend(harmed(world, state));
     }
     broken.extend(queue::at_rest(world, state));
+    broken.extend(slot::heals(world, state));
     broken.extend(heals(world, state));
     broken
 }

@@ -5,6 +5,8 @@ use state_machine::job::State as JobState;
 use state_machine::record::{Failure, History, Pool};
 use stateright::Property;
 
+use crate::process::Process;
+use crate::role::slot::Seen;
 use crate::role::{Outcome, SUPERVISORS_CLOCK_MS, first_job, pool, second_job};
 use crate::world::{State, World};
 
@@ -59,6 +61,32 @@ pub enum Sight {
     RunAgain,
     /// A cancel was settled by the supervisor, whose clock is another one than its client's.
     SettledBySupervisor,
+    /// So many sessions were opened.
+    Opened(u8),
+    /// A session was closed.
+    Closed,
+    /// Who came to close a session found that it is over.
+    NotOpen,
+    /// Somebody found no slot.
+    NoSlot,
+    /// A job was run in a slot.
+    RanInSlot,
+    /// A slot was maintained.
+    Maintained,
+    /// Somebody found that another maintains the pool.
+    LeftToMaintainer,
+    /// A maintainer found nothing due.
+    NotDue,
+    /// A slot was taken out of the pool.
+    Shed,
+    /// An open session was seen.
+    SawSession,
+    /// An idle slot was seen.
+    SawIdle,
+    /// A slot was seen that nobody gave back.
+    SawLeft,
+    /// A claimed slot was seen.
+    SawClaimed,
     /// The pool has two slots and is paused.
     BothChanged,
 }
@@ -145,6 +173,41 @@ impl Sight {
                     states.filter(|&state| state == JobState::Running).count() > 1
                 })
             }),
+            Sight::Opened(1) => ("a session is opened", |_, s| {
+                came_to(s, |o| o == Outcome::Opened)
+            }),
+            Sight::Opened(_) => ("two sessions are opened", |_, s| {
+                let opened = |process: &&Process| process.outcome() == Some(Outcome::Opened);
+                s.processes.iter().filter(opened).count() > 1
+            }),
+            Sight::Closed => ("a session is closed", |_, s| {
+                came_to(s, |o| o == Outcome::Closed)
+            }),
+            Sight::NotOpen => ("a session is over already", |_, s| {
+                came_to(s, |o| o == Outcome::NotOpen)
+            }),
+            Sight::NoSlot => ("no slot is idle", |_, s| {
+                came_to(s, |o| o == Outcome::NoSlot)
+            }),
+            Sight::RanInSlot => ("a job runs in a slot", |_, s| {
+                came_to(s, |o| o == Outcome::Ran)
+            }),
+            Sight::Maintained => ("a slot is maintained", |_, s| {
+                came_to(s, |o| o == Outcome::Maintained)
+            }),
+            Sight::LeftToMaintainer => ("another maintains the pool", |_, s| {
+                came_to(s, |o| o == Outcome::LeftToMaintainer)
+            }),
+            Sight::NotDue => ("no slot is due", |_, s| {
+                came_to(s, |o| o == Outcome::NotDue)
+            }),
+            Sight::Shed => ("a slot is taken out", |_, s| {
+                came_to(s, |o| o == Outcome::Shed)
+            }),
+            Sight::SawSession => ("a session is seen", |_, s| saw(s, Seen::Session)),
+            Sight::SawIdle => ("an idle slot is seen", |_, s| saw(s, Seen::Idle)),
+            Sight::SawLeft => ("a slot is seen that was left", |_, s| saw(s, Seen::Left)),
+            Sight::SawClaimed => ("a claimed slot is seen", |_, s| saw(s, Seen::Claimed)),
             Sight::BothChanged => ("two changes of a pool", |_, s| {
                 let data = s.machine.files.data(&Dir::Pool(pool()).at(Name::Pool));
                 let both = Pool {
@@ -156,6 +219,10 @@ impl Sight {
         };
         Property::sometimes(name, seen)
     }
+}
+
+fn saw(state: &State, seen: Seen) -> bool {
+    came_to(state, |outcome| outcome == Outcome::SawSlot(seen))
 }
 
 fn are_done(state: &State, number: usize) -> bool {

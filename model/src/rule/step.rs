@@ -5,7 +5,7 @@ use state_machine::disk::{Change, Dir, Name, Place};
 use state_machine::id::JobId;
 use state_machine::job;
 
-use super::{Broken, Rule};
+use super::{Broken, Rule, slot};
 use crate::effect::{Effect, Reply};
 use crate::filesystem::{Filesystem, Owner};
 use crate::process::Process;
@@ -83,6 +83,8 @@ fn replaced(files: &Filesystem, effect: &Effect) -> Option<Broken> {
         Place::File(Dir::Job(_), Name::Descriptor | Name::Status)
             | Place::File(Dir::Keys, Name::Pointer(_))
             | Place::File(Dir::Pool(_), Name::Pool)
+            | Place::File(Dir::Slot(..), Name::Slot)
+            | Place::File(Dir::Sessions, Name::Session(_))
     );
     let unreadable = files.data(place).is_some_and(|data| data.is_garbage());
     (is_record && unreadable)
@@ -277,6 +279,9 @@ pub fn by_outcome(process: &Process, end: End<'_>) -> Vec<Broken> {
     if end.smooth && outcome == Outcome::Crowded {
         broken
             .push(Rule::R18.broken("a request that nothing keeps from being placed is not placed"));
+    }
+    if role.is_onlooker() && end.smooth {
+        broken.extend(slot::untrue(process.truths, outcome));
     }
     broken.extend(unrecorded(process, end.files).map(|how| Rule::R13.broken(how)));
     broken.extend(unfinished(process, outcome, end).map(|how| Rule::R7.broken(how)));

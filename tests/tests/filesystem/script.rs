@@ -63,6 +63,8 @@ pub(crate) struct Script {
     keys: Vec<Key>,
     pools: Vec<PoolName>,
     tokens: Vec<Token>,
+    /// Whether it is mostly about a slot.
+    deep: bool,
     tickets: Vec<Ticket>,
     ids: Vec<JobId>,
     syncs: bool,
@@ -152,7 +154,7 @@ impl Script {
         let pools = vec![PoolName::parse("p").unwrap()];
         let tokens = vec![Token::parse("s").unwrap()];
         let slots = [1, 2].map(|number| Dir::Slot(pools[0].clone(), number));
-        let mut dirs: Vec<_> = ids
+        let dirs = ids
             .iter()
             .cloned()
             .map(Dir::Job)
@@ -161,7 +163,7 @@ impl Script {
             .chain((0..some as u8).map(Dir::Spare))
             .chain(pools.iter().cloned().map(Dir::Pool))
             .chain(pools.iter().cloned().map(Dir::Slots))
-            .chain(slots.clone())
+            .chain(slots)
             .collect();
         let mut names = vec![
             Name::Descriptor,
@@ -178,21 +180,14 @@ impl Script {
         names.retain(|_| dice.chance(55));
         names.push(Name::Lock);
         // Seldom would anything stand so deep if everything else was as likely.
-        if dice.chance(10) {
-            dirs = pools
-                .iter()
-                .cloned()
-                .flat_map(|pool| [Dir::Pool(pool.clone()), Dir::Slots(pool)])
-                .chain(slots)
-                .collect();
-            names.push(Name::Slot);
-        }
+        let deep = dice.chance(10);
         Script {
             dirs,
             names,
             keys: vec![Key::parse("k").unwrap()],
             pools,
             tokens,
+            deep,
             tickets,
             ids,
             syncs,
@@ -207,6 +202,10 @@ impl Script {
 
     /// The next step; `None` where the one that was chosen cannot be made now.
     pub(crate) fn next(&mut self, files: &Filesystem, opened: &[Opened]) -> Option<Step> {
+        if self.deep && self.dice.chance(40) {
+            let process = Owner::Process(self.dice.below(PROCESSES) as u8);
+            return Some(Step::Ask(process, self.about_a_slot(files)));
+        }
         let all: u64 = WEIGHTS.iter().map(|&(_, weight)| weight).sum();
         let mut left = self.dice.below(all);
         let &(kind, _) = WEIGHTS.iter().find(|&&(_, weight)| {
@@ -501,6 +500,28 @@ impl Script {
                 note: None,
             })),
             _ => Data::Blank,
+        }
+    }
+
+    /// Something about the record of a slot, where there is a directory for it; and that there is one.
+    fn about_a_slot(&mut self, files: &Filesystem) -> Effect {
+        let pool = self.pools[0].clone();
+        let slot = Dir::Slot(pool.clone(), 1);
+        let ways = [
+            Dir::Pool(pool.clone()),
+            Dir::Slots(pool.clone()),
+            slot.clone(),
+        ];
+        let missing = ways
+            .into_iter()
+            .find(|dir| !files.has(&Place::Dir(dir.clone())));
+        match (missing, self.dice.below(3)) {
+            (Some(dir), _) => Effect::Mkdir(dir),
+            (None, 0) => {
+                let what = *self.dice.pick(&[0, 4, 6]);
+                Effect::Write(slot.at(Name::Slot), self.data(what))
+            }
+            (None, _) => Effect::ReadSlot(pool, 1),
         }
     }
 

@@ -2,14 +2,10 @@
 
 use super::place::numbers;
 use crate::call::Call;
-use crate::disk::{Dir, Disk, Name, Read};
+use crate::disk::{Dir, Disk, Mode, Name, Open, Read};
 use crate::id::PoolName;
-use crate::protocol::claim::{Held, probe};
 use crate::record::{Claim, Damaged, Holder, Session, Slot};
 use crate::slot::{self, State};
-
-/// How often a slot is looked at while it changes.
-const LOOKS: u32 = 4;
 
 /// What is true about a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +46,9 @@ pub enum LookSlot {
 
 /// Look at a slot.
 ///
-/// The record is read before and after its lock is tried, until both say the same: a claim that stood all the while that the
-/// lock was seen to be free is that of a dead one (R16).
+/// Where its lock can be shared, nobody has the slot alone, and nobody writes its record or opens or closes its session
+/// meanwhile: what is read then is true of one instant, and a claim of a job or of maintenance is that of a dead one (R16).
+/// Where it cannot be had, somebody has the slot.
 pub fn look_at_slot<D: Disk>(
     disk: &mut D,
     pool: &PoolName,
@@ -62,23 +59,23 @@ pub fn look_at_slot<D: Disk>(
         number,
     });
     let place = Dir::Slot(pool.clone(), number).at(Name::Occupancy);
-    let mut before = disk.read_slot(pool, number)?;
-    for look in 1..=LOOKS {
-        let held = match probe(disk, &place)? {
-            Held::Gone => return Ok(LookSlot::Gone),
-            held => held == Held::Yes,
-        };
-        let session = match &before {
-            Read::Value(record) => session_of(disk, record)?,
-            Read::Absent | Read::Damaged(_) => Read::Absent,
-        };
-        let after = disk.read_slot(pool, number)?;
-        if after == before || look == LOOKS {
-            return Ok(conclude(number, before, session, held));
+    let (lock, free) = match disk.open(&place, Mode::Shared)? {
+        Open::Absent => return Ok(LookSlot::Gone),
+        Open::Denied => (None, false),
+        Open::Opened(lock) => {
+            let free = disk.lock(&lock, Mode::Shared)?;
+            (Some(lock), free)
         }
-        before = after;
+    };
+    let record = disk.read_slot(pool, number)?;
+    let session = match &record {
+        Read::Value(record) => session_of(disk, record)?,
+        Read::Absent | Read::Damaged(_) => Read::Absent,
+    };
+    if let Some(lock) = lock {
+        disk.close(lock)?;
     }
-    Ok(LookSlot::Gone)
+    Ok(conclude(number, record, session, !free))
 }
 
 fn session_of<D: Disk>(disk: &mut D, record: &Slot) -> Result<Read<Session>, D::Fault> {

@@ -46,6 +46,7 @@ pub fn take_broken<D: Disk>(
             lock,
             record,
             expired: None,
+            is_new: false,
         })),
         Read::Damaged(why) => {
             disk.release(lock)?;

@@ -16,6 +16,8 @@ pub struct Occupant<H> {
     pub(super) record: Slot,
     /// The session that is open in it and has expired.
     pub(super) expired: Option<Session>,
+    /// Whether it never had a record, so that nothing says that its directory survives a loss of power.
+    pub(super) is_new: bool,
 }
 
 impl<H> Occupant<H> {
@@ -52,6 +54,7 @@ impl<H> Occupant<H> {
             lock: number(&self.lock),
             record: self.record.clone(),
             expired: self.expired.clone(),
+            is_new: self.is_new,
         }
     }
 
@@ -62,6 +65,7 @@ impl<H> Occupant<H> {
             lock,
             record: known.record,
             expired: known.expired,
+            is_new: known.is_new,
         }
     }
 }
@@ -124,10 +128,10 @@ pub fn occupy<D: Disk>(
         Taken::Absent => return Ok(Occupy::Gone),
     };
     // Nobody writes it now.
-    let record = match disk.read_slot(pool, number)? {
-        Read::Value(record) => record,
+    let (record, is_new) = match disk.read_slot(pool, number)? {
+        Read::Value(record) => (record, false),
         // Whoever made the slot died before he could say what it is for, or somebody took its record away.
-        Read::Absent => Slot::new(number),
+        Read::Absent => (Slot::new(number), true),
         Read::Damaged(why) => {
             disk.release(lock)?;
             return Ok(Occupy::Taken(Why::Damaged(why)));
@@ -149,6 +153,7 @@ pub fn occupy<D: Disk>(
             None => slot::without_the_dead(record),
         },
         expired,
+        is_new,
     }))
 }
 

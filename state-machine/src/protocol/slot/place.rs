@@ -124,5 +124,6 @@ fn make<D: Disk>(
         lock,
         record: Slot::new(number),
         expired: None,
+        is_new: true,
     }))
 }

@@ -110,6 +110,7 @@ pub fn take_back<D: Disk>(disk: &mut D, token: &Token) -> Result<TakenBack<D::Ha
             lock,
             record,
             expired: None,
+            is_new: false,
         })),
         Read::Damaged(why) => {
             disk.release(lock)?;

@@ -13,6 +13,13 @@ pub(super) fn write<D: Disk>(
     record: Slot,
 ) -> Result<bool, D::Fault> {
     let dir = Dir::Slot(occupant.pool.clone(), record.number);
+    if occupant.is_new {
+        // So that the directory of a slot that has a record is there for good.
+        let pool = occupant.pool.clone();
+        for names in [Dir::Slots(pool.clone()), Dir::Pool(pool), Dir::Pools] {
+            disk.sync(&Place::Dir(names))?;
+        }
+    }
     let new = dir.at(Name::NewSlot);
     if disk.write(&new, &Content::Slot(Box::new(record.clone())))? != Change::Done {
         return Ok(false);
@@ -23,5 +30,6 @@ pub(super) fn write<D: Disk>(
     }
     disk.sync(&Place::Dir(dir))?;
     occupant.record = record;
+    occupant.is_new = false;
     Ok(true)
 }

@@ -1,0 +1,25 @@
+//! Whoever takes the slots out of the pool that are more than one.
+
+use state_machine::protocol::forget::purge;
+use state_machine::protocol::slot::maintain::shed as shed_slots;
+
+use super::{Outcome, Part, inspect};
+use crate::effect::Handle;
+use crate::role::pool;
+use crate::stage::Stage;
+
+/// Take them out, and delete them.
+pub(super) fn shed<D: Stage<Handle = Handle>>(
+    disk: &mut D,
+    part: &Part,
+) -> Result<Outcome, D::Fault> {
+    let gone = shed_slots(disk, &pool(), 1, part.now_ms, &part.ticket, &mut inspect)?;
+    for (_, ticket) in &gone {
+        purge(disk, ticket)?;
+    }
+    Ok(if gone.is_empty() {
+        Outcome::Quiet
+    } else {
+        Outcome::Shed
+    })
+}
