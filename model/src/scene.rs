@@ -31,7 +31,9 @@ pub enum Scene {
     Pooled,
     /// A pool with one slot that was given back.
     OneSlot,
-    /// A pool with two of them.
+    /// A pool with one slot, in which a session is open.
+    SessionOpen,
+    /// A pool with two slots that were given back.
     TwoSlots,
     /// A pool with one slot whose record cannot be read.
     GarbageSlot,
@@ -95,6 +97,7 @@ impl Scene {
                 | Scene::GarbagePool
                 | Scene::Pooled
                 | Scene::OneSlot
+                | Scene::SessionOpen
                 | Scene::TwoSlots
                 | Scene::GarbageSlot
         )
@@ -128,7 +131,7 @@ impl Scene {
                     100,
                 );
             }
-            Scene::OneSlot | Scene::TwoSlots | Scene::GarbageSlot => {
+            Scene::OneSlot | Scene::SessionOpen | Scene::TwoSlots | Scene::GarbageSlot => {
                 let open = Role::InSlots(Slots::Open);
                 make(open, Special::Nothing, Trees::End, 100);
             }
@@ -141,6 +144,7 @@ impl Scene {
         }
         match self {
             Scene::Empty
+            | Scene::SessionOpen
             | Scene::Laid
             | Scene::Queued
             | Scene::Litter

@@ -130,4 +130,28 @@ fn every_configuration_is_written_down() {
     for world in config::all() {
         assert!(golden::states(world.name).is_some(), "{}", world.name);
     }
+    two_openers "two-openers"
+    openers_two_slots "openers-two-slots"
+    opener_worker "opener-worker"
+    session_dies "session-dies"
+    late_close "late-close"
+    expired "expired"
+    session_looked_at "session-looked-at"
+    tenants "tenants"
+    tenant_opener "tenant-opener"
+    tenant_looked_at "tenant-looked-at"
+    tenant_closes "tenant-closes"
+    maintainers "maintainers"
+    maintain_open "maintain-open"
+    maintain_open_dies "maintain-open-dies"
+    maintain_tenant "maintain-tenant"
+    maintain_looked_at "maintain-looked-at"
+    shed_open "shed-open"
+    open_power "open-power"
+    work_power "work-power"
+    tenant_power "tenant-power"
+    maintain_power "maintain-power"
+    open_failing "open-failing"
+    maintain_failing "maintain-failing"
+    garbage_slot "garbage-slot"
 }

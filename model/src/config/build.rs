@@ -89,6 +89,15 @@ impl World {
         self
     }
 
+    /// Where those who close a session that is not their own close this one.
+    #[must_use]
+    pub fn closing(mut self, token: &'static str) -> World {
+        for part in &mut self.parts {
+            part.closes = token;
+        }
+        self
+    }
+
     /// Where the pool is to have so many slots.
     #[must_use]
     pub fn with_slots(mut self, slots: u32) -> World {

@@ -5,7 +5,7 @@ use crate::machine::Nature;
 use crate::role::Role::InSlots;
 use crate::role::slot::Slots::{Close, Look, Maintain, Open, OpenBriefly, Shed, Tenant, Work};
 use crate::rule::Sight;
-use crate::scene::Scene::{Empty, GarbageSlot, OneSlot, TwoSlots};
+use crate::scene::Scene::{Empty, GarbageSlot, OneSlot, SessionOpen, TwoSlots};
 use crate::world::World;
 
 /// Those about slots.
@@ -31,14 +31,15 @@ fn sessions() -> Vec<World> {
         world("session-dies", OneSlot, &[InSlots(Work), InSlots(Open)], 1)
             .with_slots(1)
             .seeing(&[Sight::Opened(1), Sight::Orphan]),
-        // Whoever closes it is not its holder, and comes late.
+        // Whoever closes it is not its holder, and one of the two comes late.
         world(
             "late-close",
-            OneSlot,
-            &[InSlots(Work), InSlots(Open), InSlots(Close)],
+            SessionOpen,
+            &[InSlots(Close), InSlots(Close), InSlots(Open)],
             0,
         )
         .with_slots(1)
+        .closing("scene")
         .seeing(&[Sight::Opened(1), Sight::Closed, Sight::NotOpen]),
         world(
             "expired",
@@ -150,14 +151,14 @@ fn others() -> Vec<World> {
         world(
             "slot-everybody",
             OneSlot,
-            &[InSlots(Work), InSlots(Maintain), InSlots(Tenant)],
+            &[InSlots(Open), InSlots(Maintain), InSlots(Tenant)],
             1,
         )
         .with_slots(1)
         .seeing(&[
             Sight::Maintained,
             Sight::RanInSlot,
-            Sight::Closed,
+            Sight::Opened(1),
             Sight::NoSlot,
         ])
         .large(),
