@@ -122,14 +122,6 @@ hold! {
     pool_forgotten "pool-forgotten"
     batch_taken_power "batch-taken-power"
     garbage_pool "garbage-pool"
-}
-
-/// A configuration of which no number is written down has never been run to its end.
-#[test]
-fn every_configuration_is_written_down() {
-    for world in config::all() {
-        assert!(golden::states(world.name).is_some(), "{}", world.name);
-    }
     two_openers "two-openers"
     openers_two_slots "openers-two-slots"
     opener_worker "opener-worker"
@@ -154,4 +146,12 @@ fn every_configuration_is_written_down() {
     open_failing "open-failing"
     maintain_failing "maintain-failing"
     garbage_slot "garbage-slot"
+}
+
+/// A configuration of which no number is written down has never been run to its end.
+#[test]
+fn every_configuration_is_written_down() {
+    for world in config::all() {
+        assert!(golden::states(world.name).is_some(), "{}", world.name);
+    }
 }

@@ -1,12 +1,12 @@
-//! Instants as people read them in a record: RFC 3339, in UTC, to the second. Which instant it is now is never known here.
+//! Instants as people read them in a record: RFC 3339, in UTC, to the millisecond. Which instant it is now is never known here.
 
 use jiff::Timestamp;
 
 /// The stamp of an instant, in ms since the epoch.
 pub fn of_ms(at_ms: u64) -> String {
-    let at = i64::try_from(at_ms / 1000).unwrap_or(i64::MAX);
+    let at = i64::try_from(at_ms).unwrap_or(i64::MAX);
     // What is beyond the calendar is the end of it: a stamp is always written, as an attempt always is (R17).
-    Timestamp::from_second(at)
+    Timestamp::from_millisecond(at)
         .unwrap_or(Timestamp::MAX)
         .to_string()
 }
@@ -23,7 +23,9 @@ mod tests {
 
     #[test]
     fn a_stamp_names_its_instant() {
-        assert_eq!(of_ms(1_795_000_000_123), "2026-11-18T11:06:40Z");
+        assert_eq!(of_ms(1_795_000_000_000), "2026-11-18T11:06:40Z");
+        assert_eq!(of_ms(1_795_000_000_123), "2026-11-18T11:06:40.123Z");
+        assert_eq!(to_ms("2026-11-18T11:06:40.123Z"), Some(1_795_000_000_123));
         assert_eq!(to_ms("2026-11-18T11:06:40Z"), Some(1_795_000_000_000));
         assert_eq!(to_ms("2026-11-18T12:06:40+01:00"), Some(1_795_000_000_000));
     }
