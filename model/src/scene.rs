@@ -33,6 +33,8 @@ pub enum Scene {
     OneSlot,
     /// A pool with one slot, in which a session is open.
     SessionOpen,
+    /// A pool with one slot, which was found broken.
+    BrokenSlot,
     /// A pool with two slots that were given back.
     TwoSlots,
     /// A pool with one slot whose record cannot be read.
@@ -98,6 +100,7 @@ impl Scene {
                 | Scene::Pooled
                 | Scene::OneSlot
                 | Scene::SessionOpen
+                | Scene::BrokenSlot
                 | Scene::TwoSlots
                 | Scene::GarbageSlot
         )
@@ -116,6 +119,7 @@ impl Scene {
             let part = Part {
                 special,
                 closes: "scene",
+                slots: if self == Scene::BrokenSlot { 1 } else { 2 },
                 ..Part::new(role, first_job(), "scene", 2)
             };
             // A worker that is killed in its sleep is part of the scene.
@@ -131,7 +135,11 @@ impl Scene {
                     100,
                 );
             }
-            Scene::OneSlot | Scene::SessionOpen | Scene::TwoSlots | Scene::GarbageSlot => {
+            Scene::OneSlot
+            | Scene::SessionOpen
+            | Scene::BrokenSlot
+            | Scene::TwoSlots
+            | Scene::GarbageSlot => {
                 let open = Role::InSlots(Slots::Open);
                 make(open, Special::Nothing, Trees::End, 100);
             }
@@ -156,6 +164,12 @@ impl Scene {
             Scene::OneSlot | Scene::GarbageSlot => {
                 let close = Role::InSlots(Slots::Close);
                 make(close, Special::Nothing, Trees::End, 100);
+            }
+            Scene::BrokenSlot => {
+                let close = Role::InSlots(Slots::Close);
+                make(close, Special::Nothing, Trees::End, 100);
+                let find = Role::InSlots(Slots::Break);
+                make(find, Special::Nothing, Trees::End, 100);
             }
             Scene::TwoSlots => {
                 let tenant = Role::InSlots(Slots::Tenant);

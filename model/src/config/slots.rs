@@ -3,9 +3,11 @@
 use super::build::world;
 use crate::machine::Nature;
 use crate::role::Role::InSlots;
-use crate::role::slot::Slots::{Close, Look, Maintain, Open, OpenBriefly, Shed, Tenant, Work};
+use crate::role::slot::Slots::{
+    Close, Enter, Look, Maintain, Mend, Open, OpenBriefly, Shed, ShedAll, Tenant, Work,
+};
 use crate::rule::Sight;
-use crate::scene::Scene::{Empty, GarbageSlot, OneSlot, SessionOpen, TwoSlots};
+use crate::scene::Scene::{BrokenSlot, Empty, GarbageSlot, OneSlot, SessionOpen, TwoSlots};
 use crate::world::World;
 
 /// Those about slots.
@@ -41,6 +43,66 @@ fn sessions() -> Vec<World> {
         .with_slots(1)
         .closing("scene")
         .seeing(&[Sight::Opened(1), Sight::Closed, Sight::NotOpen]),
+        world(
+            "two-enter",
+            SessionOpen,
+            &[InSlots(Enter), InSlots(Enter)],
+            1,
+        )
+        .closing("scene")
+        .with_slots(1)
+        .seeing(&[Sight::RanInSlot, Sight::TwoWork]),
+        world(
+            "enter-close-open",
+            SessionOpen,
+            &[InSlots(Enter), InSlots(Close), InSlots(Open)],
+            0,
+        )
+        .closing("scene")
+        .with_slots(1)
+        .seeing(&[Sight::RanInSlot, Sight::Closed, Sight::Opened(1)]),
+        world(
+            "enter-close-dies",
+            SessionOpen,
+            &[InSlots(Enter), InSlots(Close)],
+            1,
+        )
+        .closing("scene")
+        .with_slots(1)
+        .seeing(&[
+            Sight::RanInSlot,
+            Sight::Closed,
+            Sight::NotOpen,
+            Sight::Orphan,
+        ]),
+        // Its slot is taken away as soon as it is closed.
+        world(
+            "enter-close-shed",
+            SessionOpen,
+            &[InSlots(Enter), InSlots(Close), InSlots(ShedAll)],
+            0,
+        )
+        .closing("scene")
+        .with_slots(1)
+        .seeing(&[Sight::RanInSlot, Sight::Closed, Sight::SlotGone]),
+        world("open-looked-at", Empty, &[InSlots(Open), InSlots(Look)], 0)
+            .with_slots(1)
+            .seeing(&[Sight::Opened(1), Sight::SawSession]),
+        world("mend-open", BrokenSlot, &[InSlots(Mend), InSlots(Open)], 1)
+            .with_slots(1)
+            .seeing(&[Sight::Mended, Sight::Opened(1), Sight::NoSlot]),
+        world("menders", BrokenSlot, &[InSlots(Mend), InSlots(Mend)], 0)
+            .with_slots(1)
+            .seeing(&[Sight::Mended]),
+        world("mend-failing", BrokenSlot, &[InSlots(Mend)], 0)
+            .with_slots(1)
+            .failing(1),
+        world(
+            "garbage-mend",
+            GarbageSlot,
+            &[InSlots(Mend), InSlots(Look)],
+            0,
+        ),
         world(
             "expired",
             OneSlot,

@@ -190,6 +190,8 @@ pub enum Outcome {
     NotDue,
     /// A slot was taken out of the pool.
     Shed,
+    /// A slot was mended.
+    Mended,
     /// This is how the slot stands.
     SawSlot(Seen),
     /// The job under way was joined.

@@ -27,6 +27,7 @@ pub fn at_rest(world: &World, state: &State) -> Vec<Broken> {
     let collected = world.parts.iter().any(|part| part.role == Role::Collector);
     if nothing_happened && !collected && !world.scene.has_litter() {
         broken.extend(litter(&state.machine.files));
+        broken.extend(slot::litter(&state.machine.files));
     }
     if nothing_happened && world.patience == Patience::Fair {
         // Whoever had the lock last has seen to it: nobody else has to come.
@@ -52,11 +53,11 @@ fn harmed(world: &World, state: &State) -> Option<Broken> {
         .parts
         .iter()
         .zip(&state.processes)
-        .filter(|(part, _)| !part.role.is_reader());
+        .filter(|(part, _)| !part.role.is_reader() && !part.role.is_onlooker());
     let (_, only) = others.next()?;
     let told = matches!(
         only.outcome(),
-        Some(Outcome::Held | Outcome::LeftToHolder | Outcome::Leftovers)
+        Some(Outcome::Held | Outcome::LeftToHolder | Outcome::Leftovers | Outcome::NoSlot)
     );
     (told && others.next().is_none())
         .then(|| Rule::R5.broken("only readers were there, and it was told that the job is held"))

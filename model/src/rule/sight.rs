@@ -79,6 +79,12 @@ pub enum Sight {
     NotDue,
     /// A slot was taken out of the pool.
     Shed,
+    /// Every slot was taken out of the pool.
+    SlotGone,
+    /// A slot was mended.
+    Mended,
+    /// Two commands work in one session.
+    TwoWork,
     /// An open session was seen.
     SawSession,
     /// An idle slot was seen.
@@ -202,7 +208,18 @@ impl Sight {
                 came_to(s, |o| o == Outcome::NotDue)
             }),
             Sight::Shed => ("a slot is taken out", |_, s| {
-                came_to(s, |o| o == Outcome::Shed)
+                let slots = s.machine.files.list(&Dir::Slots(pool()));
+                came_to(s, |o| o == Outcome::Shed) && slots.is_some_and(|slots| slots.len() == 1)
+            }),
+            Sight::SlotGone => ("the last slot is taken out", |_, s| {
+                let slots = s.machine.files.list(&Dir::Slots(pool()));
+                came_to(s, |o| o == Outcome::Shed) && slots.is_some_and(|slots| slots.is_empty())
+            }),
+            Sight::Mended => ("a slot is mended", |_, s| {
+                came_to(s, |o| o == Outcome::Mended)
+            }),
+            Sight::TwoWork => ("two commands work in a session", |_, s| {
+                s.machine.trees().len() > 1
             }),
             Sight::SawSession => ("a session is seen", |_, s| saw(s, Seen::Session)),
             Sight::SawIdle => ("an idle slot is seen", |_, s| saw(s, Seen::Idle)),

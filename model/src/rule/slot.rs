@@ -149,7 +149,8 @@ fn open(state: &State) -> impl Iterator<Item = (u32, Token)> + '_ {
 fn robbed(state: &State, files: &Filesystem) -> Option<String> {
     open(state).find_map(|(number, token)| {
         let file = Dir::Sessions.at(Name::Session(token.clone()));
-        if !files.has(&file) {
+        let session = files.data(&file).map(|data| data.session());
+        if !matches!(session, Some(Read::Value(_))) {
             return Some(format!("session {token} is open, and nothing says so"));
         }
         let holder = record(files, number)
@@ -177,6 +178,27 @@ pub fn lost(before: &State, after: &State) -> Vec<Broken> {
         }
     }
     broken
+}
+
+/// What is left of a session that is over, where nobody was kept from anything: nobody would see to it.
+pub fn litter(files: &Filesystem) -> Option<Broken> {
+    let names = files.list(&Dir::Sessions).unwrap_or_default();
+    let tokens = names
+        .iter()
+        .filter_map(|name| Token::parse(name.to_text()?.strip_suffix(".json")?).ok());
+    let is_void = |token: &Token| {
+        let Some(Read::Value(session)) = files
+            .data(&Dir::Sessions.at(Name::Session(token.clone())))
+            .map(|data| data.session())
+        else {
+            return false;
+        };
+        let holder = record(files, session.slot).and_then(|slot| slot.claim);
+        holder.is_none_or(|claim| claim.token != *token)
+    };
+    let mut void = tokens.filter(is_void);
+    void.next()
+        .map(|token| Rule::R23.broken(format!("session {token} is over, and its file stands")))
 }
 
 /// What is broken where nobody moves any more: the slots of the dead are not had by whoever comes then (R16), or what they

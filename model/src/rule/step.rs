@@ -9,6 +9,7 @@ use super::{Broken, Rule, slot};
 use crate::effect::{Effect, Reply};
 use crate::filesystem::{Filesystem, Owner};
 use crate::process::Process;
+use crate::role::slot::place_of;
 use crate::role::{Outcome, Part};
 use crate::scene::Scene;
 use crate::world::State;
@@ -61,7 +62,8 @@ pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Ve
             let robbed = sharers.find(|who| matches!(who, Owner::Tree(_)));
             broken.extend(robbed.map(|_| Rule::R1.broken(format!("{effect}, which is a tree's"))));
         }
-        Effect::Spawn(id, _) if before.machine.has_tree(id) => {
+        // Commands of a session may work side by side.
+        Effect::Spawn(id, _) if place_of(id).is_none() && before.machine.has_tree(id) => {
             broken.push(Rule::R11.broken(format!("{effect} beside another")));
         }
         _ => {}

@@ -3,7 +3,9 @@
 //! works in the slot, and looking whether one does.
 
 mod closer;
+mod enterer;
 mod maintainer;
+mod mender;
 mod onlooker;
 mod opener;
 mod shedder;
@@ -29,14 +31,22 @@ pub enum Slots {
     OpenBriefly,
     /// Opens one, lets a command work in it, and closes it.
     Work,
+    /// Lets a command work in a session that is not its own.
+    Enter,
     /// Closes a session that is not its own.
     Close,
+    /// Finds a slot broken.
+    Break,
+    /// Mends the first slot.
+    Mend,
     /// Runs a job in a slot.
     Tenant,
     /// Maintains every slot that is due.
     Maintain,
     /// Takes the slots out of the pool that are more than one.
     Shed,
+    /// Takes every slot out.
+    ShedAll,
     /// Looks at the first slot.
     Look,
 }
@@ -83,9 +93,13 @@ pub(super) fn play<D: Stage<Handle = Handle>>(
     match slots {
         Slots::Open | Slots::OpenBriefly | Slots::Work => opener::open(disk, part, slots),
         Slots::Close => closer::close(disk, &token_of(part.closes)),
+        Slots::Enter => enterer::enter_and_work(disk, &token_of(part.closes)),
+        Slots::Break => mender::find_broken(disk, part),
+        Slots::Mend => mender::mend_first(disk),
         Slots::Tenant => tenant::run(disk, part),
         Slots::Maintain => maintainer::maintain(disk, part),
-        Slots::Shed => shedder::shed(disk, part),
+        Slots::Shed => shedder::shed(disk, part, 1),
+        Slots::ShedAll => shedder::shed(disk, part, 0),
         Slots::Look => onlooker::look(disk),
     }
 }

@@ -1,4 +1,4 @@
-//! Whoever takes the slots out of the pool that are more than one.
+//! Whoever takes the slots out of the pool that are more than there are to be.
 
 use state_machine::protocol::forget::purge;
 use state_machine::protocol::slot::maintain::shed as shed_slots;
@@ -12,8 +12,9 @@ use crate::stage::Stage;
 pub(super) fn shed<D: Stage<Handle = Handle>>(
     disk: &mut D,
     part: &Part,
+    most: u32,
 ) -> Result<Outcome, D::Fault> {
-    let gone = shed_slots(disk, &pool(), 1, part.now_ms, &part.ticket, &mut inspect)?;
+    let gone = shed_slots(disk, &pool(), most, part.now_ms, &part.ticket, &mut inspect)?;
     for (_, ticket) in &gone {
         purge(disk, ticket)?;
     }

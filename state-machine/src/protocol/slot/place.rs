@@ -2,9 +2,9 @@
 
 use super::occupy::{Occupant, Occupy, Why, occupy};
 use crate::call::Call;
-use crate::disk::{Create, Dir, Disk, Mode, Name};
+use crate::disk::{Change, Create, Dir, Disk, Name, Place};
 use crate::id::PoolName;
-use crate::protocol::lock::lock_in_turn;
+use crate::protocol::lock::{Taken, lock_in_turn, take_lock};
 use crate::record::Slot;
 
 /// What looking for a slot came to.
@@ -43,14 +43,14 @@ pub fn place<D: Disk>(
 }
 
 /// The place of a pool's placement lock. Its file is never removed, so there is only ever one (F18).
-pub fn placement_lock(pool: &PoolName) -> crate::disk::Place {
+pub fn placement_lock(pool: &PoolName) -> Place {
     Dir::Pool(pool.clone()).at(Name::PlacementLock)
 }
 
 /// The directories that slots are in. A pool that is only configured has none yet.
 pub(super) fn make_room<D: Disk>(disk: &mut D, pool: &PoolName) -> Result<(), D::Fault> {
     let slots = Dir::Slots(pool.clone());
-    if disk.mkdir(&slots)? == crate::disk::Change::Absent {
+    if disk.mkdir(&slots)? == Change::Absent {
         disk.mkdir(&Dir::Pools)?;
         disk.mkdir(&Dir::Pool(pool.clone()))?;
         disk.mkdir(&slots)?;
@@ -103,7 +103,7 @@ fn number_of(name: &Name) -> Option<u32> {
     (format!("{number}") == text).then_some(number)
 }
 
-/// Make a slot, with its lock taken. `None` where somebody who does not look for slots is in the way.
+/// Make a slot, and have it alone. `None` where somebody who does not look for slots is in the way.
 fn make<D: Disk>(
     disk: &mut D,
     pool: &PoolName,
@@ -112,18 +112,18 @@ fn make<D: Disk>(
     let dir = Dir::Slot(pool.clone(), number);
     disk.mkdir(&dir)?;
     let place = dir.at(Name::Occupancy);
-    let Create::Created(lock) = disk.create(&place)? else {
-        return Ok(None);
-    };
-    if !disk.lock(&lock, Mode::Exclusive)? {
+    // Whoever looks at it may share its lock for a moment as soon as it stands (R5).
+    if let Create::Created(lock) = disk.create(&place)? {
         disk.close(lock)?;
-        return Ok(None);
     }
-    Ok(Some(Occupant {
-        pool: pool.clone(),
-        lock,
-        record: Slot::new(number),
-        expired: None,
-        is_new: true,
-    }))
+    Ok(match take_lock(disk, &place)? {
+        Taken::Mine(lock) => Some(Occupant {
+            pool: pool.clone(),
+            lock,
+            record: Slot::new(number),
+            expired: None,
+            is_new: true,
+        }),
+        Taken::Owned | Taken::Absent => None,
+    })
 }
