@@ -19,6 +19,7 @@
 //! | [`place`] | where things are in a store |
 //! | [`disk`] | the trait: one effect that the operating system makes atomic per method |
 //! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
+//! | [`course`] | what a worker does from the first attempt to the end, over its deeds |
 //! | [`wire`] | what is said over the socket of a supervisor |
 //! | [`call`], [`tape`] | which protocol began, with what; what a recorded run says, line by line |
 
@@ -27,6 +28,7 @@
 pub mod call;
 pub mod config;
 pub mod control;
+pub mod course;
 pub mod dependency;
 pub mod disk;
 pub mod id;

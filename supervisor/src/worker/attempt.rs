@@ -1,5 +1,5 @@
-//! Starting the command of a job: the tree lock, the files, the child that waits, the record, and then the command, in
-//! that order (R11, R13).
+//! Making the process that will be the command of a job: its files, its environment, the child that waits, and letting that
+//! go. When which of these is done is the course's business.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,24 +9,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
-use state_machine::id::JobId;
-use state_machine::protocol::claim::{Tree as TreeLock, claim_tree};
-use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure};
+use state_machine::course::Refused;
+use state_machine::record::{Bytes, Descriptor, Environment, Failure, Kind};
 
 use super::tree::Tree;
 use crate::clock;
-use crate::disk::FsDisk;
 use crate::error::DiskError;
 use crate::output::{self, Carrier};
 use crate::process::{self, CannotStart, Waiting};
-use crate::store::{Search, end_leftovers, os_string};
-
-/// Why the command of an attempt does not run.
-#[derive(Debug)]
-pub(super) struct Refused {
-    pub(super) failure: Failure,
-    pub(super) message: String,
-}
+use crate::store::os_string;
 
 /// A command that is ready to run and waits for its record.
 pub(super) struct Ready {
@@ -34,46 +25,16 @@ pub(super) struct Ready {
     carriers: Vec<Carrier>,
 }
 
-/// Take the tree lock, ending whatever an earlier attempt has left (R11). With `earlier` the environments of all
-/// processes are searched too, for those that closed the lock.
-pub(super) fn take_tree(
-    disk: &mut FsDisk,
-    id: &JobId,
-    dir: &Path,
-    grace: Duration,
-    earlier: bool,
-) -> Result<OwnedFd, Refused> {
-    let refuse = |message: String| Refused {
-        failure: Failure::Start,
-        message,
-    };
-    for _ in 0..2 {
-        if earlier {
-            end_leftovers(dir, Search::Environments, grace)
-                .map_err(|error| refuse(error.to_string()))?;
-        }
-        match claim_tree(disk, id).map_err(|error| refuse(error.to_string()))? {
-            TreeLock::Mine(lock) => return Ok(lock.into()),
-            TreeLock::Gone => return Err(refuse("the job's directory is gone".into())),
-            TreeLock::Leftovers => {
-                end_leftovers(dir, Search::Descriptors, grace)
-                    .map_err(|error| refuse(error.to_string()))?;
-            }
-        }
-    }
-    Err(refuse(
-        "processes of an earlier attempt are left and cannot be found".into(),
-    ))
-}
-
 /// Make the child that will be the command. The job's directory is `now_at` for this process, and will be at `dir`.
 pub(super) fn prepare(
     descriptor: &Descriptor,
-    command: &Command,
     dir: &Path,
     now_at: &Path,
     tree: OwnedFd,
 ) -> Result<Ready, Refused> {
+    let Kind::Command(command) = &descriptor.kind else {
+        return Err(Refused::start("this version runs commands only"));
+    };
     let mut carriers = Vec::new();
     let (stdout, stderr) = open_output(descriptor, now_at, dir, &mut carriers)?;
     let stdin = open_stdin(descriptor.stdin.as_ref())?;
@@ -90,10 +51,7 @@ pub(super) fn prepare(
         stderr,
         tree,
     })
-    .map_err(|error| Refused {
-        failure: Failure::Start,
-        message: format!("no process can be made: {error}"),
-    })?;
+    .map_err(|error| Refused::start(format!("no process can be made: {error}")))?;
     Ok(Ready { waiting, carriers })
 }
 
@@ -117,6 +75,8 @@ impl Ready {
             exit: None,
             stop: None,
             carriers: self.carriers,
+            dropped_of_ended: 0,
+            dropped_counted: 0,
             started,
             deadline: timeout.map(|timeout| started + timeout),
             frozen: None,

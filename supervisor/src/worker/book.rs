@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use state_machine::course::Written;
 use state_machine::disk::{Disk, Name, Place};
 use state_machine::protocol::book;
 use state_machine::protocol::create::Durable;
@@ -15,17 +16,6 @@ use crate::disk::{FsDisk, LockFile};
 /// The first wait before a record is tried again; it doubles up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
-/// What a try to record came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
-    /// It is recorded.
-    Yes,
-    /// The disk does not let us; it is tried again.
-    NotYet,
-    /// The job's directory is gone: there is nothing left to record in (R10).
-    Gone,
-}
 
 /// The book of one job.
 pub(super) struct Book {
@@ -77,16 +67,8 @@ impl Book {
         (!self.book.is_clean()).then_some(self.next_try)
     }
 
-    /// Record a change of the status. What could not be written before goes with it.
-    pub(super) fn write(
-        &mut self,
-        change: impl FnOnce(&mut Status),
-        notes: Vec<What>,
-        durable: Durable,
-    ) -> Written {
-        let mut status = self.status().clone();
-        change(&mut status);
-        status.updated_at_ms = clock::now_ms();
+    /// Record this status. What could not be written before goes with it.
+    pub(super) fn write(&mut self, status: Status, notes: Vec<What>, durable: Durable) -> Written {
         if self.book.is_clean() {
             self.wait = FIRST_WAIT;
         }

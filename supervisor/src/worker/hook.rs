@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use state_machine::control::Request;
+use state_machine::course::HookWoke;
 use state_machine::record::{Bytes, Descriptor, Exit, Kind};
 
 use super::attempt::environment;
-use super::course::Course;
+use super::driver::Driver;
 use super::tree::Tree;
 use crate::output::Carrier;
 use crate::process::DIRECTORY_VARIABLE;
@@ -23,70 +23,85 @@ use crate::{clock, output, process, sys};
 /// How long the command may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-impl Course<'_> {
-    /// Run the command that is to be told of the end, if there is one, and note how it failed. What the job left behind
-    /// is looked after meanwhile.
-    pub(super) fn tell_hook(&mut self, left_behind: Option<&mut Tree>) -> std::io::Result<()> {
-        let Some(argv) = self.descriptor.on_end.clone() else {
-            return Ok(());
-        };
-        let started = prepare(self.job, &self.descriptor, &argv)
+/// The command while it runs.
+pub(super) struct Hook {
+    /// `None` once it is over.
+    leader: Option<Leader>,
+    /// When it is cut short, in time since boot.
+    deadline: Duration,
+    /// Why it was.
+    cut_for: Option<String>,
+}
+
+impl Hook {
+    /// A stop does not wait for it.
+    pub(super) fn cut_short(&mut self) -> std::io::Result<()> {
+        self.cut("it was cut short by a stop".into())
+    }
+
+    fn cut(&mut self, why: String) -> std::io::Result<()> {
+        if let (Some(leader), None) = (&self.leader, &self.cut_for) {
+            sys::pidfd_kill(leader.pidfd(), nix::libc::SIGKILL)?;
+            self.cut_for = Some(why);
+        }
+        Ok(())
+    }
+}
+
+impl Driver<'_> {
+    /// Start the command, if there is one; or why it does not run.
+    pub(super) fn begin_hook(&mut self) -> Option<Result<Hook, String>> {
+        let argv = self.descriptor.on_end.as_ref()?;
+        let started = prepare(self.job, &self.descriptor, argv)
             .map_err(|error| error.to_string())
             .and_then(|waiting| waiting.release().map_err(|error| error.to_string()));
-        let told = match started {
-            Ok(hook) => self.see_hook_through(hook, left_behind)?,
-            Err(error) => Err(error),
-        };
-        if let Err(why) = told {
-            self.book.note(format!("on-end failed: {why}"));
-        }
-        Ok(())
+        Some(started.map(|leader| Hook {
+            leader: Some(leader),
+            deadline: clock::since_boot() + LIMIT,
+            cut_for: None,
+        }))
     }
 
-    /// As [`Course::tell_hook`], if the job has ended.
-    pub(super) fn tell_hook_of_end(&mut self) -> std::io::Result<()> {
-        if self.book.status().state.is_terminal() {
-            self.tell_hook(None)?;
-        }
-        Ok(())
-    }
-
-    fn see_hook_through(
+    /// Sleep over the command, and carry the output of what the job left behind.
+    pub(super) fn see_hook_through(
         &mut self,
-        hook: Leader,
-        mut left_behind: Option<&mut Tree>,
-    ) -> std::io::Result<Result<(), String>> {
-        let deadline = clock::since_boot() + LIMIT;
-        let mut ended_for = None;
-        while hook.peek()?.is_none() {
-            if ended_for.is_none() {
-                ended_for = if clock::since_boot() >= deadline {
-                    Some(format!("it took longer than {LIMIT:?}"))
-                } else if self.told_to_end || self.take() == Some(Request::Cancel) {
-                    Some("it was cut short by a stop".into())
-                } else {
-                    None
-                };
-                if ended_for.is_some() {
-                    sys::pidfd_kill(hook.pidfd(), nix::libc::SIGKILL)?;
-                }
-            }
-            let mut sources: Vec<BorrowedFd<'_>> = vec![hook.pidfd()];
-            if let Some(tree) = left_behind.as_deref_mut() {
-                self.carry(tree);
-                sources.extend(tree.carriers.iter().map(Carrier::fd));
-            }
-            let due = ended_for.is_none().then_some(deadline);
-            let next = [due, self.empty_look()].into_iter().flatten().min();
-            let woken = self.wake.sleep(next, &sources)?;
-            self.note_waking(woken);
+        hook: &mut Hook,
+        left_behind: Option<&mut Tree>,
+    ) -> std::io::Result<HookWoke> {
+        let has_ended = match &hook.leader {
+            Some(leader) => leader.peek()?.is_some(),
+            None => false,
+        };
+        if let Some(leader) = hook.leader.take_if(|_| has_ended) {
+            return Ok(HookWoke::Over(outcome(leader.reap()?, hook)));
         }
-        Ok(match (hook.reap()?, ended_for) {
-            (_, Some(why)) => Err(why),
-            (Exit::Code(0), None) => Ok(()),
-            (Exit::Code(code), None) => Err(format!("it exited with {code}")),
-            (Exit::Signal(signal), None) => Err(format!("signal {signal} killed it")),
-        })
+        if clock::since_boot() >= hook.deadline {
+            hook.cut(format!("it took longer than {LIMIT:?}"))?;
+        } else if self.told_to_end {
+            hook.cut_short()?;
+        }
+        let mut sources: Vec<BorrowedFd<'_>> = hook.leader.iter().map(Leader::pidfd).collect();
+        if let Some(tree) = left_behind {
+            if let Some(show) = self.carry(tree) {
+                return Ok(HookWoke::Show(show));
+            }
+            sources.extend(tree.carriers.iter().map(Carrier::fd));
+        }
+        let due = hook.cut_for.is_none().then_some(hook.deadline);
+        let next = [due, self.empty_look()].into_iter().flatten().min();
+        let woken = self.wake.sleep(next, &sources)?;
+        self.note_waking(woken);
+        Ok(HookWoke::Look)
+    }
+}
+
+/// How it ended: well, or for this reason not.
+fn outcome(exit: Exit, hook: &Hook) -> Result<(), String> {
+    match (exit, &hook.cut_for) {
+        (_, Some(why)) => Err(why.clone()),
+        (Exit::Code(0), None) => Ok(()),
+        (Exit::Code(code), None) => Err(format!("it exited with {code}")),
+        (Exit::Signal(signal), None) => Err(format!("signal {signal} killed it")),
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 use rustix::process::{chdir, fchdir, setsid, umask};
 use state_machine::id::JobId;
 
-use super::course::Course;
+use super::driver::Driver;
 use super::early;
 use super::take::hold_to_start;
 use crate::error::{Error, Result};
@@ -85,6 +85,14 @@ impl Report {
     pub(super) fn to(maker: UnixStream) -> Report {
         Report {
             maker: Some(maker),
+            said_started: false,
+        }
+    }
+
+    /// For as long as nobody is to be told anything.
+    pub(super) fn to_nobody() -> Report {
+        Report {
+            maker: None,
             said_started: false,
         }
     }
@@ -266,12 +274,12 @@ fn work(
     // The title hides what `--env` gave on the command line; a process that cannot have one runs all the same.
     let _ = sys::set_title(format!("outlive worker {}", job.id()).as_ref());
     let set_up = left.and_then(|()| match &place {
-        Place::Jobs => Course::new(job, held, terms),
-        Place::Staged(_) => Course::before_publication(job, held, terms),
+        Place::Jobs => Driver::new(job, held, terms),
+        Place::Staged(_) => Driver::before_publication(job, held, terms),
     });
     drop(place);
     let code = match set_up {
-        Ok(course) => course.run(report),
+        Ok(driver) => driver.run(report),
         Err(error) => {
             report.close(&format!("no worker can be set up: {error}"));
             1

@@ -7,20 +7,22 @@
 //! | `early` | making one before its job can be seen |
 //! | `launcher` | making one from an embedding program, by executing a program that forks it |
 //! | `take` | taking a job to run it |
-//! | `course` | the story of one job from its first attempt to its end |
-//! | `attempt` | starting the command: files, tree lock, the child that waits for its record |
+//! | `driver` | driving the course of one job, which is [`state_machine::course`], and letting the job go |
+//! | `deeds` | what the deeds of a course are on this machine |
+//! | `attempt` | starting the command: files, environment, the child that waits for its record |
 //! | `tree` | the tree of one attempt: what it is doing, and the stop that is under way |
-//! | `oversee` | watching a tree: exits, requests, timers, the stages of a stop |
+//! | `oversee` | watching a tree: exits, timers, output, the stages of a stop |
 //! | `book` | recording, and recording again when the disk does not let us |
 //! | `hook` | the command that is told of the end |
 //! | `wake` | what all of it sleeps on |
 //!
-//! No rule about states is made here: what may follow what, and what is written in which order, comes from the pure
-//! crate.
+//! No rule about states is made here: what may follow what, what is done and written in which order, and what a request
+//! means when, comes from the pure crate.
 
 mod attempt;
 mod book;
-mod course;
+mod deeds;
+mod driver;
 mod early;
 mod hook;
 mod launch;

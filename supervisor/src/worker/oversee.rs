@@ -1,24 +1,14 @@
-//! Watching the tree of an attempt until its command has ended, or until nothing of it is left: exits, requests, timers,
-//! the stages of a stop.
+//! Watching the tree of an attempt until there is something to decide: exits, timers, output, the stages of a stop.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use rustix::process::Signal;
-use state_machine::control::Request;
-use state_machine::job::State;
-use state_machine::protocol::create::Durable;
-use state_machine::protocol::request::{Took, answered, discard, take};
-use state_machine::record::{PauseMode, Stopping};
+use state_machine::course::{Show, Until, Woke};
 
-use super::book::Written;
-use super::course::Course;
-use super::tree::{Stage, Stop, Tree, Why};
+use super::driver::Driver;
+use super::tree::{Stage, Stop, TERM, Tree};
 use crate::output::Carrier;
 use crate::{clock, process};
-
-const TERM: i32 = Signal::TERM.as_raw();
-const KILL: i32 = Signal::KILL.as_raw();
 
 /// A stop that takes no longer than this is not recorded on its own: the end is recorded in the same moment.
 const SHOWN_AFTER: Duration = Duration::from_millis(20);
@@ -27,44 +17,30 @@ const FIRST_LOOK: Duration = Duration::from_millis(2);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// What still lives so long after it was killed is named in the record.
 const NAMED_AFTER: Duration = Duration::from_secs(2);
-/// A control file that stays empty so long is thrown away.
-const EMPTY_LIMIT: Duration = Duration::from_secs(1);
-/// How often an empty control file is looked at.
-const EMPTY_LOOK: Duration = Duration::from_millis(20);
-
 /// How often a request that waits is looked at while a stop is under way.
 const STOPPING_LOOK: Duration = Duration::from_millis(250);
 
-/// How long a tree is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Until {
-    /// Until its command has ended by itself, or a stop has left nothing.
-    CommandEnds,
-    /// Until nothing is left.
-    Empty,
-}
-
-impl Course<'_> {
-    /// Watch the tree.
-    pub(super) fn oversee(&mut self, tree: &mut Tree, until: Until) -> std::io::Result<()> {
-        loop {
-            tree.look()?;
-            if tree.exit.is_some() {
-                if until == Until::CommandEnds && tree.stop.is_none() {
-                    return Ok(());
-                }
-                if tree.is_empty()? {
-                    return Ok(());
-                }
-            }
-            self.check_time(tree)?;
-            self.advance(tree)?;
-            self.honour(tree)?;
-            // What a full disk did not let us record is tried again.
-            self.told_to_end |= self.book.try_if_due() == Written::Gone;
-            self.carry(tree);
-            self.sleep(tree)?;
+impl Driver<'_> {
+    /// Sleep over the tree, and go on with what is being done about it, until there is something to decide.
+    pub(super) fn watch_tree(&mut self, tree: &mut Tree, until: Until) -> std::io::Result<Woke> {
+        if is_over(tree, until)? {
+            return Ok(Woke::Over);
         }
+        if tree.stop.is_none() && self.told_to_end {
+            return Ok(Woke::ToldToEnd);
+        }
+        if is_late(tree) {
+            return Ok(Woke::Late);
+        }
+        if let Some(show) = self.advance(tree)?.or_else(|| self.carry(tree)) {
+            return Ok(Woke::Show(show));
+        }
+        self.sleep(tree)?;
+        Ok(if is_over(tree, until)? {
+            Woke::Over
+        } else {
+            Woke::Look
+        })
     }
 
     fn sleep(&mut self, tree: &Tree) -> std::io::Result<()> {
@@ -74,8 +50,7 @@ impl Course<'_> {
             next_stage(tree),
             // Writing over a request that waits is no notice; while it must wait, it is looked at.
             tree.stop.map(|_| clock::since_boot() + STOPPING_LOOK),
-            tree.deadline
-                .filter(|_| tree.frozen.is_none() && tree.stop.is_none() && tree.exit.is_none()),
+            deadline(tree),
         ];
         let mut sources: Vec<BorrowedFd<'_>> = Vec::with_capacity(4);
         // An exit that was seen already must not wake us again and again.
@@ -93,8 +68,8 @@ impl Course<'_> {
     }
 
     /// Move the output that has a limit; a stream that nobody writes to any more is done with.
-    pub(super) fn carry(&mut self, tree: &mut Tree) {
-        let before = self.dropped(tree);
+    pub(super) fn carry(&mut self, tree: &mut Tree) -> Option<Show> {
+        let before = self.dropped();
         let mut of_ended = 0;
         tree.carriers.retain_mut(|carrier| {
             let goes_on = carrier.carry().is_ok_and(|carried| !carried.ended);
@@ -103,63 +78,50 @@ impl Course<'_> {
             }
             goes_on
         });
-        self.dropped_bytes += of_ended;
+        tree.dropped_of_ended += of_ended;
+        self.count_dropped(tree);
         // That something is missing is worth a record at once; how much, at the end.
-        let dropped = self.dropped(tree);
-        if before.is_none() && dropped.is_some() {
-            self.write(
-                |status| status.dropped_bytes = dropped,
-                Vec::new(),
-                Durable::No,
-            );
-        }
+        let dropped = self.dropped().filter(|_| before.is_none());
+        dropped.map(Show::Dropped)
     }
 
-    /// End what runs too long, and everything when the worker is told to end.
-    fn check_time(&mut self, tree: &mut Tree) -> std::io::Result<()> {
-        if tree.stop.is_some() {
-            return Ok(());
-        }
-        if self.told_to_end {
-            return self.begin_stop(tree, Why::Shutdown);
-        }
-        let late = tree
-            .deadline
-            .is_some_and(|deadline| deadline <= clock::since_boot());
-        if late && tree.frozen.is_none() && tree.exit.is_none() {
-            return self.begin_stop(tree, Why::Timeout);
-        }
-        Ok(())
+    /// Count what the limits have cost on this tree since it was last counted.
+    pub(super) fn count_dropped(&mut self, tree: &mut Tree) {
+        let dropped = tree.dropped_bytes();
+        self.dropped_bytes += dropped.saturating_sub(tree.dropped_counted);
+        tree.dropped_counted = dropped;
     }
 
     /// Deliver the stop signal. A command that has ended by itself just now is not stopped: its own end is what
     /// happened.
-    pub(super) fn begin_stop(&mut self, tree: &mut Tree, why: Why) -> std::io::Result<()> {
+    pub(super) fn begin_stop(&mut self, tree: &mut Tree) -> std::io::Result<bool> {
         if tree.exit.is_none() {
             tree.look()?;
             if tree.exit.is_some() {
-                return Ok(());
+                return Ok(false);
             }
         }
         let since = clock::since_boot();
         let lone = tree.signal_lone(TERM)?;
         tree.stop = Some(Stop {
-            why,
             stage: Stage::Asked(since + self.grace),
             since,
             since_ms: clock::now_ms(),
             lone,
-            shown: false,
-            named: false,
+            is_shown: false,
+            is_named: false,
         });
-        if lone { Ok(()) } else { tree.signal(TERM) }
+        if !lone {
+            tree.signal(TERM)?;
+        }
+        Ok(true)
     }
 
-    /// Go on with the stop that is under way: force it, look again, name what does not die, show it.
-    fn advance(&mut self, tree: &mut Tree) -> std::io::Result<()> {
+    /// Go on with the stop that is under way: force it, look again, say what does not die, and how it stands.
+    fn advance(&mut self, tree: &mut Tree) -> std::io::Result<Option<Show>> {
         let now = clock::since_boot();
         let Some(mut stop) = tree.stop else {
-            return Ok(());
+            return Ok(None);
         };
         match stop.stage {
             Stage::Asked(until) if until > now => {
@@ -176,7 +138,7 @@ impl Course<'_> {
                     wait: FIRST_LOOK,
                 };
                 // The record shows the signal that was sent last.
-                stop.shown = false;
+                stop.is_shown = false;
             }
             Stage::Forced { next_look, wait } => {
                 tree.kill()?;
@@ -190,138 +152,41 @@ impl Course<'_> {
             }
         }
         let late = now.saturating_sub(stop.since);
-        if stop.forced() && !stop.named && late > self.grace + NAMED_AFTER {
-            stop.named = true;
+        let mut show = None;
+        if stop.forced() && !stop.is_named && late > self.grace + NAMED_AFTER {
+            stop.is_named = true;
             let names = process::name_all(&process::survivors()?);
-            self.write(
-                |status| status.message = Some(format!("cannot be ended yet: {names}")),
-                Vec::new(),
-                Durable::No,
-            );
-        }
-        if !stop.shown && late >= SHOWN_AFTER {
-            stop.shown = true;
-            self.write(
-                |status| status.stopping = Some(stopping(&stop)),
-                Vec::new(),
-                Durable::No,
-            );
+            show = Some(Show::Surviving(names));
+        } else if !stop.is_shown && late >= SHOWN_AFTER {
+            stop.is_shown = true;
+            show = Some(Show::Stopping(stop.shown()));
         }
         tree.stop = Some(stop);
-        Ok(())
+        Ok(show)
     }
+}
 
-    /// Honour what was asked, as far as that is possible now.
-    fn honour(&mut self, tree: &mut Tree) -> std::io::Result<()> {
-        while let Some(asked) = self.take() {
-            if !self.honour_one(tree, asked)? {
-                break;
-            }
-        }
-        Ok(())
+/// Whether what the tree is watched for has come.
+fn is_over(tree: &mut Tree, until: Until) -> std::io::Result<bool> {
+    tree.look()?;
+    if tree.exit.is_none() {
+        return Ok(false);
     }
+    if until == Until::CommandEnds && tree.stop.is_none() {
+        return Ok(true);
+    }
+    tree.is_empty()
+}
 
-    /// Honour one request; `false` when it must wait for what is under way.
-    fn honour_one(&mut self, tree: &mut Tree, asked: Request) -> std::io::Result<bool> {
-        let ended = self.book.status().state.is_terminal();
-        match asked {
-            Request::Cancel => {
-                match &mut tree.stop {
-                    // Whatever the tree was being ended for, this is what gets recorded.
-                    Some(stop) => stop.why = Why::Cancel,
-                    None => self.begin_stop(tree, Why::Cancel)?,
-                }
-                Ok(false)
-            }
-            Request::Pause | Request::Resume if ended => Ok(self.answer()),
-            Request::Pause | Request::Resume if tree.stop.is_some() => Ok(false),
-            Request::Pause if self.descriptor.pause == PauseMode::Stop => {
-                self.begin_stop(tree, Why::Pause)?;
-                Ok(false)
-            }
-            Request::Pause => {
-                if tree.frozen.is_none() {
-                    self.freeze(tree)?;
-                }
-                Ok(self.answer())
-            }
-            Request::Resume => {
-                if tree.frozen.is_some() {
-                    self.thaw(tree)?;
-                }
-                Ok(self.answer())
-            }
-        }
-    }
+/// Whether the command has run too long, and nothing is done about it yet.
+fn is_late(tree: &Tree) -> bool {
+    deadline(tree).is_some_and(|deadline| deadline <= clock::since_boot())
+}
 
-    fn freeze(&mut self, tree: &mut Tree) -> std::io::Result<()> {
-        let frozen = tree.freeze(clock::since_boot())?;
-        let message = (!frozen.is_whole())
-            .then(|| format!("not stopped yet: {}", process::name_all(&frozen.running)));
-        self.write(
-            |status| {
-                status.state = State::Paused;
-                status.message = message;
-            },
-            Vec::new(),
-            Durable::No,
-        );
-        Ok(())
-    }
-
-    pub(super) fn thaw(&mut self, tree: &mut Tree) -> std::io::Result<()> {
-        tree.thaw(clock::since_boot())?;
-        self.write(
-            |status| {
-                status.state = State::Running;
-                status.message = None;
-            },
-            Vec::new(),
-            Durable::No,
-        );
-        Ok(())
-    }
-
-    /// The request to honour next. One that is no request is said to be none, and one that is still being written is
-    /// looked at again.
-    pub(super) fn take(&mut self) -> Option<Request> {
-        loop {
-            let stays_empty = self
-                .empty_since
-                .is_some_and(|since| clock::since_boot() >= since + EMPTY_LIMIT);
-            let taken = if stays_empty {
-                discard(self.book.disk(), &self.id)
-            } else {
-                take(self.book.disk(), &self.id)
-            };
-            if matches!(taken, Ok(Took::Empty)) {
-                self.empty_since.get_or_insert_with(clock::since_boot);
-                return None;
-            }
-            self.empty_since = None;
-            match taken {
-                Ok(Took::Asked(request)) => return Some(request),
-                Ok(Took::Unknown(word)) => {
-                    self.book.note(format!("no such request: {word}"));
-                    if !self.answer() {
-                        return None;
-                    }
-                }
-                // A disk that cannot be read now is read again at the next notice.
-                Ok(Took::Nothing | Took::Empty) | Err(_) => return None,
-            }
-        }
-    }
-
-    /// Let the request go whose effect is recorded. One whose effect the disk did not let us record stays (R6).
-    pub(super) fn answer(&mut self) -> bool {
-        self.book.is_clean() && answered(self.book.disk(), &self.id).is_ok()
-    }
-
-    /// When an empty control file is to be looked at again.
-    pub(super) fn empty_look(&self) -> Option<Duration> {
-        self.empty_since.map(|_| clock::since_boot() + EMPTY_LOOK)
-    }
+/// When the command will have run too long; not while it stands frozen or is being ended.
+fn deadline(tree: &Tree) -> Option<Duration> {
+    tree.deadline
+        .filter(|_| tree.frozen.is_none() && tree.stop.is_none() && tree.exit.is_none())
 }
 
 /// When the stop that is under way has something to do next.
@@ -331,19 +196,6 @@ fn next_stage(tree: &Tree) -> Option<Duration> {
         Stage::Asked(until) => until,
         Stage::Forced { next_look, .. } => next_look,
     };
-    let show = (!stop.shown).then_some(stop.since + SHOWN_AFTER);
+    let show = (!stop.is_shown).then_some(stop.since + SHOWN_AFTER);
     Some(show.map_or(step, |show| show.min(step)))
-}
-
-/// A stop as the record shows it.
-pub(super) fn stopping(stop: &Stop) -> Stopping {
-    Stopping {
-        since_ms: stop.since_ms,
-        signal: if stop.forced() {
-            KILL as u8
-        } else {
-            TERM as u8
-        },
-        forced: stop.forced(),
-    }
 }

@@ -2,25 +2,16 @@
 
 use std::time::Duration;
 
-use state_machine::record::Exit;
+use rustix::process::Signal;
+use state_machine::record::{Exit, Stopping};
 
 use crate::output::Carrier;
 use crate::process::{self, Leader};
 
-/// Why a tree is being ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
-    /// A cancel was asked for.
-    Cancel,
-    /// A pause was asked for, of a job whose pause ends the tree.
-    Pause,
-    /// The attempt ran too long.
-    Timeout,
-    /// The worker itself was told to end.
-    Shutdown,
-    /// The command has failed and left processes, which must go before it is tried again (R11).
-    NextAttempt,
-}
+/// The signal that asks.
+pub(super) const TERM: i32 = Signal::TERM.as_raw();
+/// The signal that forces.
+pub(super) const KILL: i32 = Signal::KILL.as_raw();
 
 /// How far a stop is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +30,6 @@ pub(super) enum Stage {
 /// A stop that is under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stop {
-    pub(super) why: Why,
     pub(super) stage: Stage,
     /// When it began, in time since boot.
     pub(super) since: Duration,
@@ -47,15 +37,25 @@ pub(super) struct Stop {
     pub(super) since_ms: u64,
     /// Whether only the command has had the signal, as there was nothing else.
     pub(super) lone: bool,
-    /// Whether the record shows it. One that takes a moment only is never recorded on its own.
-    pub(super) shown: bool,
-    /// Whether the record names the processes that do not die.
-    pub(super) named: bool,
+    /// Whether the course was told of it, for the record. One that takes a moment only is never recorded on its own.
+    pub(super) is_shown: bool,
+    /// Whether the course was told which processes do not die.
+    pub(super) is_named: bool,
 }
 
 impl Stop {
     pub(super) fn forced(&self) -> bool {
         matches!(self.stage, Stage::Forced { .. })
+    }
+
+    /// The stop as the record shows it.
+    pub(super) fn shown(&self) -> Stopping {
+        let signal = if self.forced() { KILL } else { TERM };
+        Stopping {
+            since_ms: self.since_ms,
+            signal: signal as u8,
+            forced: self.forced(),
+        }
     }
 }
 
@@ -68,6 +68,10 @@ pub(super) struct Tree {
     pub(super) stop: Option<Stop>,
     /// What carries output that has a limit.
     pub(super) carriers: Vec<Carrier>,
+    /// What the limits have cost on the streams that nobody writes to any more, in bytes.
+    pub(super) dropped_of_ended: u64,
+    /// How much of what the limits have cost is counted already, in bytes.
+    pub(super) dropped_counted: u64,
     /// When the attempt started, in time since boot.
     pub(super) started: Duration,
     /// When the attempt has run too long, in time since boot; moved on by the time it spends frozen.
@@ -160,6 +164,7 @@ impl Tree {
 
     /// How much output the limits have cost, in bytes.
     pub(super) fn dropped_bytes(&self) -> u64 {
-        self.carriers.iter().map(Carrier::dropped_bytes).sum()
+        let of_open: u64 = self.carriers.iter().map(Carrier::dropped_bytes).sum();
+        self.dropped_of_ended + of_open
     }
 }

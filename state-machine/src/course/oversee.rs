@@ -1,0 +1,141 @@
+//! Watching the tree of an attempt until its command has ended, or until nothing of it is left, and honouring what is asked
+//! meanwhile.
+
+use super::{Course, Show, Until, Why, Woke, Worker, Written};
+use crate::control::Request;
+use crate::job::State;
+use crate::record::PauseMode;
+
+/// A command that was started, and what is being done about it.
+pub(super) struct Attempt<T> {
+    pub(super) tree: T,
+    /// Why it is being ended, if it is.
+    pub(super) why: Option<Why>,
+    /// Whether a pause has frozen it.
+    pub(super) frozen: bool,
+}
+
+impl<T> Attempt<T> {
+    pub(super) fn new(tree: T) -> Attempt<T> {
+        Attempt {
+            tree,
+            why: None,
+            frozen: false,
+        }
+    }
+}
+
+impl<W: Worker> Course<'_, W> {
+    /// Watch the tree. What is asked is looked at first: a notice of it may have been heard before.
+    pub(super) fn oversee(
+        &mut self,
+        attempt: &mut Attempt<W::Tree>,
+        until: Until,
+    ) -> Result<(), W::Fault> {
+        loop {
+            self.honour(attempt)?;
+            // What a full disk did not let us record is tried again.
+            if self.worker.try_if_due()? == Written::Gone {
+                self.end_if_let(attempt, Why::Shutdown)?;
+            }
+            match self.worker.watch(&mut attempt.tree, until)? {
+                Woke::Over => return Ok(()),
+                Woke::Look => {}
+                Woke::Late => self.end_if_let(attempt, Why::Timeout)?,
+                Woke::ToldToEnd => self.end_if_let(attempt, Why::Shutdown)?,
+                Woke::Show(what) => self.show(what)?,
+            }
+        }
+    }
+
+    pub(super) fn show(&mut self, what: Show) -> Result<(), W::Fault> {
+        self.note_down(|status| match what {
+            Show::Stopping(stopping) => status.stopping = Some(stopping),
+            Show::Surviving(names) => {
+                status.message = Some(format!("cannot be ended yet: {names}"));
+            }
+            Show::Dropped(bytes) => status.dropped_bytes = Some(bytes),
+        })?;
+        Ok(())
+    }
+
+    /// Begin to end the tree, unless it is being ended.
+    pub(super) fn end_if_let(
+        &mut self,
+        attempt: &mut Attempt<W::Tree>,
+        why: Why,
+    ) -> Result<(), W::Fault> {
+        if attempt.why.is_none() && self.worker.stop(&mut attempt.tree)? {
+            attempt.why = Some(why);
+            attempt.frozen = false;
+        }
+        Ok(())
+    }
+
+    /// Honour what was asked, as far as that is possible now.
+    fn honour(&mut self, attempt: &mut Attempt<W::Tree>) -> Result<(), W::Fault> {
+        while let Some(asked) = self.take()? {
+            if !self.honour_one(attempt, asked)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Honour one request; `false` when it must wait for what is under way.
+    fn honour_one(
+        &mut self,
+        attempt: &mut Attempt<W::Tree>,
+        asked: Request,
+    ) -> Result<bool, W::Fault> {
+        let ended = self.worker.status().state.is_terminal();
+        match asked {
+            Request::Cancel => {
+                match &mut attempt.why {
+                    // Whatever the tree was being ended for, this is what gets recorded.
+                    Some(why) => *why = Why::Cancel,
+                    None => self.end_if_let(attempt, Why::Cancel)?,
+                }
+                Ok(false)
+            }
+            Request::Pause | Request::Resume if ended => self.answer(),
+            Request::Pause | Request::Resume if attempt.why.is_some() => Ok(false),
+            Request::Pause if self.worker.descriptor().pause == PauseMode::Stop => {
+                self.end_if_let(attempt, Why::Pause)?;
+                Ok(false)
+            }
+            Request::Pause => {
+                if !attempt.frozen {
+                    self.freeze(attempt)?;
+                }
+                self.answer()
+            }
+            Request::Resume => {
+                if attempt.frozen {
+                    self.thaw(attempt)?;
+                }
+                self.answer()
+            }
+        }
+    }
+
+    fn freeze(&mut self, attempt: &mut Attempt<W::Tree>) -> Result<(), W::Fault> {
+        let running = self.worker.freeze(&mut attempt.tree)?;
+        attempt.frozen = true;
+        self.note_down(|status| {
+            status.state = State::Paused;
+            status.message = running.map(|names| format!("not stopped yet: {names}"));
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn thaw(&mut self, attempt: &mut Attempt<W::Tree>) -> Result<(), W::Fault> {
+        self.worker.thaw(&mut attempt.tree)?;
+        attempt.frozen = false;
+        self.note_down(|status| {
+            status.state = State::Running;
+            status.message = None;
+        })?;
+        Ok(())
+    }
+}
