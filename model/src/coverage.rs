@@ -11,7 +11,7 @@ use crate::mutant::site::{SITES, Site};
 use crate::replay::Wanted;
 
 /// The kinds of replies, one bit each.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "handle",
     "value",
     "broken",
@@ -25,6 +25,7 @@ const KINDS: [&str; 15] = [
     "not empty",
     "not a directory",
     "ended",
+    "ended badly",
     "asked",
     "failed",
 ];

@@ -54,10 +54,12 @@ pub enum Effect {
     List(Dir),
     GiveWay(u32),
     Spawn(JobId, Handle),
-    Wake(JobId, Until),
+    Wake(JobId, Until, Stopping),
+    Stop(Known),
     HasLeft,
     WorksIn(u32),
     EndTrees(JobId, Search),
+    BackOff(JobId),
     Peek(Place),
     HandOpen(Place),
     HandWrite(Handle, Request),
@@ -68,31 +70,33 @@ pub enum Effect {
     Sleep(Memory<Handle>, Option<Vec<Glimpse>>),
 }
 
-/// Which trees are looked for, to be ended (R11).
+pub use state_machine::course::{Search, Until};
+
+/// Whether the tree that a worker sleeps over is being ended. A request that must wait for that wakes nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Search {
-    /// Those that carry the job's mark in their environment.
-    Marked,
-    /// Those, and those that have the tree lock open.
-    Holding,
-    /// The one that this process started: as its subreaper it sees all of it (F47).
-    Own,
+pub enum Stopping {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
 }
 
-/// What a worker sleeps over.
+/// Whether a worker that ends its tree knows that its command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Until {
-    /// Until its command has ended.
-    CommandEnds,
-    /// Until nothing of the tree is left.
-    TreeIsEmpty,
+pub enum Known {
+    /// It does: this is about what the command has left.
+    Ended,
+    /// It does not.
+    Running,
 }
 
 /// Why a worker woke up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wake {
-    /// What it sleeps over has come.
+    /// What it sleeps over has come; a command has ended well.
     Ended,
+    /// Its command has failed.
+    Failed,
     /// A control file is there.
     Asked,
 }
@@ -162,6 +166,8 @@ impl Effect {
             Effect::GiveWay(_) => "give_way",
             Effect::Spawn(..) => "spawn",
             Effect::Wake(..) => "wake",
+            Effect::Stop(_) => "stop",
+            Effect::BackOff(_) => "back_off",
             Effect::HasLeft => "has_left",
             Effect::WorksIn(_) => "works_in",
             Effect::EndTrees(..) => "end_trees",
@@ -186,6 +192,8 @@ impl Effect {
                 | Effect::GiveWay(_)
                 | Effect::Spawn(..)
                 | Effect::Wake(..)
+                | Effect::Stop(_)
+                | Effect::BackOff(_)
                 | Effect::HasLeft
                 | Effect::WorksIn(_)
                 | Effect::EndTrees(..)
@@ -224,6 +232,7 @@ impl Reply {
             Reply::Changed(Change::NotDirectory) => "not a directory",
             Reply::Forked(_) | Reply::Errand(_) | Reply::Slept(_) => "value",
             Reply::Woke(Wake::Ended) => "ended",
+            Reply::Woke(Wake::Failed) => "ended badly",
             Reply::Woke(Wake::Asked) => "asked",
             Reply::Failed => "failed",
         }
@@ -296,7 +305,9 @@ impl fmt::Display for Effect {
             Effect::List(at) => write!(f, "list {}", dir(at)),
             Effect::GiveWay(round) => write!(f, "give way {round}"),
             Effect::Spawn(id, handle) => write!(f, "spawn the tree of {id} with {handle}"),
-            Effect::Wake(id, _) => write!(f, "sleep over {id}"),
+            Effect::Wake(id, ..) => write!(f, "sleep over {id}"),
+            Effect::Stop(_) => f.write_str("end the tree"),
+            Effect::BackOff(id) => write!(f, "wait for the next attempt of {id}"),
             Effect::Peek(place) => write!(f, "peek at who has {}", path(place)),
             Effect::HandOpen(place) => write!(f, "> {}", path(place)),
             Effect::HandWrite(handle, request) => write!(f, "echo {request} into {handle}"),
@@ -309,7 +320,6 @@ impl fmt::Display for Effect {
             Effect::WorksIn(number) => write!(f, "does something work in slot {number}"),
             Effect::EndTrees(id, Search::Marked) => write!(f, "end what bears the mark of {id}"),
             Effect::EndTrees(id, Search::Holding) => write!(f, "end what has the tree of {id}"),
-            Effect::EndTrees(_, Search::Own) => f.write_str("end the tree"),
         }
     }
 }
@@ -348,6 +358,7 @@ impl fmt::Display for Reply {
             Reply::Errand(id) => write!(f, "{id}"),
             Reply::Slept(_) => f.write_str("awake"),
             Reply::Woke(Wake::Ended) => f.write_str("ended"),
+            Reply::Woke(Wake::Failed) => f.write_str("ended badly"),
             Reply::Failed => f.write_str("FAILS"),
             Reply::Woke(Wake::Asked) => f.write_str("asked"),
         }

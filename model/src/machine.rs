@@ -1,10 +1,11 @@
 //! The modelled machine: the file system, and the trees of processes that workers have started. A tree does
 //! nothing but live, with what it inherited, until it ends or is ended.
 
+use state_machine::control::Control;
 use state_machine::disk::{Name, Place};
 use state_machine::id::JobId;
 
-use crate::effect::{Effect, Reply, Search, Until, Wake};
+use crate::effect::{Effect, Known, Reply, Search, Stopping, Until, Wake};
 use crate::errand::{Errand, Glimpse};
 use crate::filesystem::{Filesystem, Owner};
 use crate::role::slot::place_of;
@@ -18,6 +19,10 @@ pub struct Nature {
     pub holding: bool,
     /// Something of them lives on when the command has ended.
     pub lingering: bool,
+    /// Their commands may fail.
+    pub failing: bool,
+    /// They take their time to end when they are told to.
+    pub slow: bool,
 }
 
 impl Default for Nature {
@@ -26,6 +31,8 @@ impl Default for Nature {
             marked: true,
             holding: true,
             lingering: false,
+            failing: false,
+            slow: false,
         }
     }
 }
@@ -50,6 +57,8 @@ pub struct Machine {
     pub nature: Nature,
     /// The trees that live, by lane.
     trees: Vec<Tree>,
+    /// The lanes whose command has failed, and their workers have not seen it. Sorted.
+    failed: Vec<u8>,
     /// The errands of workers that were forked, by lane.
     errands: Vec<Errand>,
     /// The lanes of workers that can be forked. Sorted.
@@ -60,7 +69,7 @@ impl Machine {
     /// Whether the process of `lane` sleeps.
     pub fn is_asleep(&self, lane: u8, effect: &Effect) -> bool {
         match effect {
-            Effect::Wake(id, until) => self.wake(lane, id, *until).is_none(),
+            Effect::Wake(id, until, stopping) => self.wake(lane, id, *until, *stopping).is_none(),
             Effect::AwaitErrand => self.errand_of(lane).is_none(),
             Effect::Fork(_) => self.spare_workers.is_empty(),
             Effect::Sleep(memory, saw) => {
@@ -82,7 +91,19 @@ impl Machine {
                 self.spawn(lane, job, *handle);
                 Reply::Done
             }
-            Effect::Wake(id, until) => Reply::Woke(self.wake(lane, id, *until).expect("it sleeps")),
+            Effect::Wake(id, until, stopping) => {
+                let woke = self.wake(lane, id, *until, *stopping).expect("it sleeps");
+                if woke != Wake::Asked {
+                    self.failed.retain(|failed| *failed != lane);
+                }
+                Reply::Woke(woke)
+            }
+            Effect::Stop(known) => Reply::Is(self.stop(lane, *known)),
+            Effect::BackOff(id) => Reply::Woke(if self.is_asked(id) {
+                Wake::Asked
+            } else {
+                Wake::Ended
+            }),
             Effect::WaitForHands => Reply::Done,
             Effect::AwaitErrand => {
                 Reply::Errand(self.errand_of(lane).expect("it sleeps").job.clone())
@@ -93,7 +114,7 @@ impl Machine {
             Effect::HasLeft => Reply::Is(self.tree_of(lane).is_some()),
             Effect::WorksIn(number) => Reply::Is(self.works_in(*number)),
             Effect::EndTrees(id, search) => {
-                for lane in self.found(lane, id, *search) {
+                for lane in self.found(id, *search) {
                     self.end_tree(lane);
                 }
                 Reply::Done
@@ -119,24 +140,56 @@ impl Machine {
         }
     }
 
-    fn wake(&self, lane: u8, id: &JobId, until: Until) -> Option<Wake> {
+    fn wake(&self, lane: u8, id: &JobId, until: Until, stopping: Stopping) -> Option<Wake> {
         let goes_on = self.tree_of(lane).is_some_and(|tree| match until {
             Until::CommandEnds => tree.command,
-            Until::TreeIsEmpty => true,
+            Until::Empty => true,
         });
-        if !goes_on {
-            Some(Wake::Ended)
-        } else if self.files.has(&Place::of_job(id, Name::Control)) {
-            Some(Wake::Asked)
+        if goes_on {
+            let asked = match stopping {
+                Stopping::No => self.is_asked(id),
+                Stopping::Yes => self.is_asked_more(id),
+            };
+            return asked.then_some(Wake::Asked);
+        }
+        Some(if self.failed.contains(&lane) {
+            Wake::Failed
         } else {
-            None
+            Wake::Ended
+        })
+    }
+
+    fn is_asked(&self, id: &JobId) -> bool {
+        self.files.has(&Place::of_job(id, Name::Control))
+    }
+
+    /// Whether something is asked that need not wait for what is being honoured. A worker looks at what waits again and
+    /// again, and a look that finds nothing new is left out.
+    fn is_asked_more(&self, id: &JobId) -> bool {
+        let asked = |name| match self.files.asked_of(id, name) {
+            Some(Control::Asked(request)) => Some(request),
+            _ => None,
+        };
+        match (asked(Name::Control), asked(Name::Taken)) {
+            (Some(waiting), Some(honoured)) => waiting.outranks(honoured),
+            (waiting, _) => waiting.is_some(),
         }
     }
 
+    /// Whether the tree of a lane is ended, be it now or in its time: not where its command has ended by itself, and its
+    /// worker does not know it.
+    fn stop(&mut self, lane: u8, known: Known) -> bool {
+        let runs = self.tree_of(lane).is_some_and(|tree| tree.command);
+        let is_stopped = runs || known == Known::Ended;
+        if is_stopped && !self.nature.slow {
+            self.end_tree(lane);
+        }
+        is_stopped
+    }
+
     /// The lanes of the trees that are found so.
-    fn found(&self, lane: u8, id: &JobId, search: Search) -> Vec<u8> {
+    fn found(&self, id: &JobId, search: Search) -> Vec<u8> {
         let is_found = |tree: &Tree| match search {
-            Search::Own => tree.lane == lane,
             Search::Marked => tree.job == *id && self.nature.marked,
             Search::Holding => tree.job == *id && (self.nature.marked || self.nature.holding),
         };
@@ -175,6 +228,13 @@ impl Machine {
         }
     }
 
+    /// The command of a lane fails.
+    pub fn fail_command(&mut self, lane: u8) {
+        self.end_command(lane);
+        self.failed.push(lane);
+        self.failed.sort_unstable();
+    }
+
     /// The tree of a lane has ended.
     pub fn end_tree(&mut self, lane: u8) {
         self.trees.retain(|tree| tree.lane != lane);
@@ -184,6 +244,7 @@ impl Machine {
     /// The process of a lane is gone; its tree is not, and nor are the workers that it forked.
     pub fn end_process(&mut self, lane: u8) {
         self.files.close_all(Owner::Process(lane));
+        self.failed.retain(|failed| *failed != lane);
         self.errands.retain(|errand| errand.lane != lane);
         for errand in &mut self.errands {
             errand.by = errand.by.filter(|by| *by != lane);
@@ -225,6 +286,7 @@ impl Machine {
             files,
             nature: self.nature,
             trees: Vec::new(),
+            failed: Vec::new(),
             errands: Vec::new(),
             spare_workers: self.spare_workers.clone(),
         }

@@ -15,7 +15,7 @@ use state_machine::disk::{
 use state_machine::id::{JobId, Key, PoolName, Token};
 use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 
-use crate::effect::{Effect, Handle, Reply, Search, Until, Wake};
+use crate::effect::{Effect, Handle, Known, Reply, Search, Stopping, Until, Wake};
 use crate::errand::{Glimpse, Memory};
 use crate::filesystem::Data;
 use crate::past::Past;
@@ -314,8 +314,19 @@ impl<H: Host> Stage for Asking<H> {
     }
 
     #[track_caller]
-    fn wake(&mut self, id: &JobId, until: Until) -> Result<Wake, H::Fault> {
-        let effect = || Effect::Wake(id.clone(), until);
+    fn wake(&mut self, id: &JobId, until: Until, stopping: Stopping) -> Result<Wake, H::Fault> {
+        let effect = || Effect::Wake(id.clone(), until, stopping);
+        expect!(self.host, effect, Reply::Woke(why) => why)
+    }
+
+    #[track_caller]
+    fn stop(&mut self, known: Known) -> Result<bool, H::Fault> {
+        self.is(|| Effect::Stop(known))
+    }
+
+    #[track_caller]
+    fn back_off(&mut self, id: &JobId) -> Result<Wake, H::Fault> {
+        let effect = || Effect::BackOff(id.clone());
         expect!(self.host, effect, Reply::Woke(why) => why)
     }
 

@@ -21,6 +21,8 @@ pub enum Scene {
     TwoQueued,
     /// A job that waits, and is to be run again if its worker is lost.
     QueuedResuming,
+    /// A job that waits, and is tried a second time where its command fails.
+    QueuedRetrying,
     /// Two jobs that wait, and the second comes after the success of the first.
     Dependent,
     /// The same, and the first was cancelled.
@@ -110,9 +112,10 @@ impl Scene {
     /// loss of power, and all that is there would.
     pub fn machine(self, nature: Nature, power: bool) -> Machine {
         let mut machine = Machine::default();
-        // A tree that lingers is for later; here the command is all there is.
+        // A tree that lingers or fails is for later; here the command is all there is.
         machine.nature = Nature {
             lingering: false,
+            failing: false,
             ..nature
         };
         let mut make = |role, special, trees, effects| {
@@ -144,6 +147,7 @@ impl Scene {
                 make(open, Special::Nothing, Trees::End, 100);
             }
             Scene::QueuedResuming => make(Role::Creator, Special::Resumes, Trees::End, 100),
+            Scene::QueuedRetrying => make(Role::Creator, Special::Retries, Trees::End, 100),
             Scene::Laid => make(Role::Layer, Special::Nothing, Trees::End, 100),
             Scene::GarbagePointer => make(Role::Starter, Special::Nothing, Trees::End, 100),
             // It dies before its directory can be seen.
@@ -159,6 +163,7 @@ impl Scene {
             | Scene::GarbagePool
             | Scene::Pooled
             | Scene::QueuedResuming
+            | Scene::QueuedRetrying
             | Scene::GarbagePointer
             | Scene::GarbageDescriptor => {}
             Scene::OneSlot | Scene::GarbageSlot => {

@@ -8,7 +8,7 @@ use state_machine::disk::{Disk, Place};
 use state_machine::id::{JobId, Token};
 use state_machine::job::State;
 
-use crate::effect::{Search, Until, Wake};
+use crate::effect::{Known, Search, Stopping, Until, Wake};
 use crate::errand::{Glimpse, Memory};
 
 /// The world around a role.
@@ -17,15 +17,28 @@ pub trait Stage: Disk {
     fn tell(&mut self, news: News);
 
     /// Start the job's command: a tree that has the lock open too, as this process still has (F3).
+    #[track_caller]
     fn spawn(&mut self, id: &JobId, tree: &Self::Handle) -> Result<(), Self::Fault>;
 
-    /// Sleep until the command or the tree that this process started has ended, or a control file is there.
-    fn wake(&mut self, id: &JobId, until: Until) -> Result<Wake, Self::Fault>;
+    /// Sleep until the command or the tree that this process started has ended, or something was asked.
+    #[track_caller]
+    fn wake(&mut self, id: &JobId, until: Until, stopping: Stopping) -> Result<Wake, Self::Fault>;
+
+    /// Begin to end the tree that this process started. `false` where its command has ended by itself and that was not
+    /// known.
+    #[track_caller]
+    fn stop(&mut self, known: Known) -> Result<bool, Self::Fault>;
+
+    /// Sleep for as long as the next attempt is to wait, which is no time and all time, or until a control file is there.
+    #[track_caller]
+    fn back_off(&mut self, id: &JobId) -> Result<Wake, Self::Fault>;
 
     /// Whether something is left of the tree that this process started.
+    #[track_caller]
     fn has_left(&mut self) -> Result<bool, Self::Fault>;
 
     /// End the processes of the job's trees that are found so, and see them gone.
+    #[track_caller]
     fn end_trees(&mut self, id: &JobId, search: Search) -> Result<(), Self::Fault>;
 
     /// Whether something works in the slot of this number, as one sees who looks at what processes have open.

@@ -14,6 +14,7 @@ pub fn describe(state: &State, action: &Action) -> String {
     match (action, wanted) {
         (Action::LosePower(outcome), _) => format!("(power is lost, outcome {outcome})"),
         (Action::TreeEnds(_), _) => "(its tree ends)".into(),
+        (Action::CommandFails(_), _) => "(its command fails)".into(),
         (Action::Step(_), Some((lane, effect))) => {
             let reply = state.machine.clone().apply(lane, effect);
             format!("{effect} -> {reply}")

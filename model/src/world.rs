@@ -124,6 +124,8 @@ pub enum Action {
     Deny(u8),
     /// The command that the process of this lane started ends, or what that has left.
     TreeEnds(u8),
+    /// The command that the process of this lane started fails.
+    CommandFails(u8),
     /// Power is lost: every process is gone, and of what was not synced this outcome survives.
     LosePower(u32),
 }
@@ -138,6 +140,7 @@ impl Action {
             | Action::Fail(lane)
             | Action::FailHalfway(lane)
             | Action::Deny(lane)
+            | Action::CommandFails(lane)
             | Action::TreeEnds(lane) => Some(lane),
             Action::LosePower(_) => None,
         }
@@ -205,7 +208,15 @@ impl Model for World {
             }
         }
         let trees = state.machine.trees().iter();
-        actions.extend(trees.map(|tree| Action::TreeEnds(tree.lane)));
+        actions.extend(trees.clone().map(|tree| Action::TreeEnds(tree.lane)));
+        if self.nature.failing {
+            // Who has no worker any more ends unseen, and it does not matter how.
+            let seen = trees.filter(|tree| {
+                let worker = state.processes.get(usize::from(tree.lane));
+                tree.command && worker.is_some_and(Process::is_under_way)
+            });
+            actions.extend(seen.map(|tree| Action::CommandFails(tree.lane)));
+        }
         if state.may_lose_power && state.processes.iter().any(Process::has_begun) {
             let images = state.machine.files.images().len() as u32;
             actions.extend((0..images).map(Action::LosePower));
@@ -243,6 +254,7 @@ impl Model for World {
             Action::Die(_) => format!("{who} dies"),
             Action::DieHalfway(_) => format!("{who} dies half way"),
             Action::TreeEnds(_) => format!("{who}: its tree ends"),
+            Action::CommandFails(_) => format!("{who}: its command fails"),
         }
     }
 
@@ -290,6 +302,7 @@ impl World {
             }
             Action::Deny(lane) => self.fail(&mut next, lane, Reply::Opened(Open::Denied)),
             Action::TreeEnds(lane) => next.machine.end_command(lane),
+            Action::CommandFails(lane) => next.machine.fail_command(lane),
             Action::LosePower(outcome) => {
                 let mut images = state.machine.files.images();
                 next = power::reboot(&next, images.swap_remove(outcome as usize));
@@ -364,6 +377,7 @@ impl World {
                     files: &next.machine.files,
                     smooth,
                     scene: self.scene,
+                    failing: self.nature.failing,
                 };
                 let judged = step::by_outcome(process, end);
                 next.broken.extend(judged);
@@ -411,9 +425,10 @@ impl World {
     fn is_ready(&self, state: &State, lane: u8) -> bool {
         let wants = |lane: u8| state.processes.get(usize::from(lane))?.wants();
         let is_quick = |who| match who {
-            Owner::Process(lane) => {
-                wants(lane).is_some_and(|effect| !state.machine.is_asleep(lane, effect))
-            }
+            Owner::Process(lane) => wants(lane).is_some_and(|effect| {
+                let waits = matches!(effect, Effect::BackOff(_));
+                !waits && !state.machine.is_asleep(lane, effect)
+            }),
             Owner::Tree(_) => false,
         };
         let waits_for_boot = self

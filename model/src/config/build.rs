@@ -132,11 +132,12 @@ impl World {
         self
     }
 
-    /// Where workers that were forked ask first whether their supervisor lives.
+    /// Where commands may fail, and are tried a second time. The scene's job must be one that is.
     #[must_use]
-    pub fn asking_first(mut self) -> World {
+    pub fn retrying(mut self) -> World {
+        self.nature.failing = true;
         for part in &mut self.parts {
-            part.asks_first = true;
+            part.retries = true;
         }
         self
     }

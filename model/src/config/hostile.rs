@@ -1,4 +1,4 @@
-//! Frozen and lingering trees, hands, unreadable records, failing disks, spares and losses of power.
+//! Frozen and lingering trees, commands that fail and are tried again, hands, unreadable records, failing disks, spares and losses of power.
 
 use state_machine::control::Request::{Cancel, Pause, Resume};
 
@@ -8,7 +8,7 @@ use crate::role::Role::{
     Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper, Worker,
 };
 use crate::rule::Sight;
-use crate::scene::Scene::{Abandoned, Empty, Ended, Laid, Orphaned, Queued};
+use crate::scene::Scene::{Abandoned, Empty, Ended, Laid, Orphaned, Queued, QueuedRetrying};
 use crate::world::World;
 
 /// Those about frozen and lingering trees, unreadable records, failing disks and losses of power.
@@ -49,6 +49,48 @@ pub(super) fn hostile() -> Vec<World> {
         world("lingering", Queued, &[Worker, Client(Cancel), Reader], 0).with_trees(lingering),
         world("lingering-death", Queued, &[Worker, Client(Cancel)], 1).with_trees(lingering),
         world("lingering-sweep", Queued, &[Worker, Sweeper], 1).with_trees(lingering),
+        world("retry", QueuedRetrying, &[Worker], 1)
+            .retrying()
+            .seeing(&[
+                Sight::SecondAttempt,
+                Sight::FailedAtLast,
+                Sight::LostWaiting,
+            ]),
+        world("retry-cancel", QueuedRetrying, &[Worker, Client(Cancel)], 0)
+            .retrying()
+            .seeing(&[Sight::SecondAttempt, Sight::CancelledWaiting]),
+        world("retry-death", QueuedRetrying, &[Worker, Client(Cancel)], 1)
+            .retrying()
+            .seeing(&[Sight::LostWaiting, Sight::CancelledWaiting]),
+        world("retry-pause", QueuedRetrying, &[Worker, Client(Pause)], 1)
+            .retrying()
+            .seeing(&[Sight::SecondAttempt, Sight::PausedWaiting]),
+        world("retry-two-workers", QueuedRetrying, &[Worker, Worker], 1)
+            .retrying()
+            .seeing(&[Sight::SecondAttempt, Sight::LostWaiting]),
+        // Before the next attempt nothing of the last one is left, and what is asked meanwhile is honoured.
+        world(
+            "retry-lingering",
+            QueuedRetrying,
+            &[Worker, Client(Cancel)],
+            1,
+        )
+        .with_trees(Nature {
+            slow: true,
+            ..lingering
+        })
+        .retrying()
+        .seeing(&[Sight::SecondAttempt, Sight::CancelledWaiting]),
+        world("retry-reader", QueuedRetrying, &[Worker, Reader], 1)
+            .retrying()
+            .seeing(&[Sight::SecondAttempt, Sight::SawInterrupted]),
+        world("retry-failing", QueuedRetrying, &[Worker], 0)
+            .failing(1)
+            .retrying()
+            .seeing(&[Sight::SecondAttempt]),
+        world("retry-power", QueuedRetrying, &[Worker], 0)
+            .judged_for_power()
+            .retrying(),
         world("closing-trees", Orphaned, &[Worker, Client(Cancel)], 0).with_trees(closing),
         world("bare-trees", Orphaned, &[Worker, Client(Cancel)], 0).with_trees(bare),
         world(

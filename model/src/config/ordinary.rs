@@ -3,6 +3,7 @@
 use state_machine::control::Request::{Cancel, Pause, Resume};
 
 use super::build::world;
+use crate::machine::Nature;
 use crate::role::Role::{
     Client, Collector, Creator, Layer, Peeker, Reader, Recoverer, Starter, Sweeper, Worker,
 };
@@ -12,6 +13,10 @@ use crate::world::World;
 
 /// Those about processes that do the ordinary things at once, and die.
 pub(super) fn ordinary() -> Vec<World> {
+    let slow = Nature {
+        slow: true,
+        ..Nature::default()
+    };
     vec![
         world("worker-reader", Queued, &[Worker, Reader], 1).seeing(&[
             Sight::Done,
@@ -123,12 +128,14 @@ pub(super) fn ordinary() -> Vec<World> {
             1,
         )
         .large(),
+        // A cancel may come while a pause is being honoured.
         world(
             "pause-then-cancel",
             Queued,
             &[Worker, Client(Pause), Client(Cancel)],
             0,
         )
+        .with_trees(slow)
         .seeing(&[Sight::PauseHonoured, Sight::CancelHonoured])
         .large(),
         world(

@@ -21,12 +21,6 @@ pub fn findings() -> Vec<World> {
         // where the faster one's word was taken to. No protocol can see that coming; who wants more than one file
         // gives asks with a client.
         world("two-hands", Queued, &[Worker, Hand(Pause), Hand(Cancel)], 0).breaking(Rule::R6),
-        // A worker that was forked by a supervisor which died then, and has not claimed its job yet: the next supervisor
-        // sees that nobody holds the job, gives the slot to another, and both run. Where the worker asks, once it has
-        // the job, whether its supervisor lives, it does not come to that: `straggler`.
-        world("overtaken", TwoQueued, &[Supervisor, Forked, Forked], 0)
-            .with_straggler(second_job())
-            .breaking(Rule::R20),
     ]
 }
 
@@ -135,6 +129,15 @@ pub fn mutants() -> Vec<World> {
             TwoQueued,
             &[Worker, Forked],
         ),
+        // The one that was forked for the second job by a supervisor that is gone.
+        wrong(
+            Older::AskNobody,
+            Rule::R20,
+            "ask-nobody",
+            TwoQueued,
+            &[Supervisor, Forked],
+        )
+        .with_straggler(second_job()),
         wrong(
             Older::RunUnclaimed,
             Rule::R2,

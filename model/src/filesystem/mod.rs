@@ -136,6 +136,8 @@ impl Filesystem {
             | Effect::Wake(..)
             | Effect::HasLeft
             | Effect::WorksIn(_)
+            | Effect::Stop(_)
+            | Effect::BackOff(_)
             | Effect::EndTrees(..)
             | Effect::WaitForHands
             | Effect::AwaitErrand

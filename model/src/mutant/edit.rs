@@ -6,7 +6,7 @@ use std::fmt;
 use state_machine::disk::{Change, Create, Fill, Mode, Open};
 
 use super::site::Site;
-use crate::effect::{Effect, Handle, Reply};
+use crate::effect::{Effect, Handle, Reply, Wake};
 use crate::errand::Memory;
 use crate::replay::{At, Host, Wanted};
 use crate::stage::News;
@@ -35,6 +35,8 @@ pub enum How {
     OtherMode,
     /// It replaces what it must not replace.
     Replacing,
+    /// It is left out, and what is waited for is believed to have come.
+    Come,
 }
 
 /// One effect of one protocol, and what is wrong about it.
@@ -62,6 +64,9 @@ impl How {
             "write" | "fill" | "append" | "sync" | "sync_all" | "rename" | "unlink" | "rmdir" => {
                 &[How::Skipped, How::Late]
             }
+            "end_leftovers" | "dismiss" => &[How::Skipped],
+            "stop" | "left" | "is_empty" => &[How::Yes, How::No],
+            "watch" | "await_alarm" => &[How::Come],
             "rename_new" | "link" => &[How::Skipped, How::Late, How::Replacing],
             _ => &[],
         }
@@ -78,6 +83,7 @@ impl How {
             How::Denied => "always denied",
             How::OtherMode => "other mode",
             How::Replacing => "replacing",
+            How::Come => "always over",
         }
     }
 
@@ -89,11 +95,13 @@ impl How {
             (How::Absent, Effect::Open(..)) => Reply::Opened(Open::Absent),
             (How::Absent, Effect::List(_)) => Reply::Listed(None),
             (How::Absent, _) => Reply::Holds(None),
+            (How::Come, _) => Reply::Woke(Wake::Ended),
             (How::Exists, _) => Reply::Created(Create::Exists),
             (How::Denied, _) => Reply::Opened(Open::Denied),
             (_, Effect::Close(_) | Effect::Release(_) | Effect::GiveWay(_) | Effect::SyncAll) => {
                 Reply::Done
             }
+            (_, Effect::Spawn(..) | Effect::EndTrees(..)) => Reply::Done,
             (_, Effect::Fill(..)) => Reply::Filled(Fill::Done),
             _ => Reply::Changed(Change::Done),
         }

@@ -1,4 +1,4 @@
-//! The places in the shipped protocols where an effect is asked for. They are read from the source, so that one that
+//! The places in the shipped protocols, and in the shipped course of a worker, where an effect is asked for. They are read from the source, so that one that
 //! no configuration reaches is known too, and so that each has a name that survives a change elsewhere in its file.
 
 use std::fmt;
@@ -7,7 +7,19 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 26] = [
+const SOURCES: [(&str, &str); 29] = [
+    source(
+        "attempt",
+        include_str!("../../../state-machine/src/course/attempt.rs"),
+    ),
+    source(
+        "oversee",
+        include_str!("../../../state-machine/src/course/oversee.rs"),
+    ),
+    source(
+        "end",
+        include_str!("../../../state-machine/src/course/end.rs"),
+    ),
     source(
         "batch",
         include_str!("../../../state-machine/src/protocol/batch.rs"),
@@ -118,11 +130,26 @@ const fn source(name: &'static str, text: &'static str) -> (&'static str, &'stat
     (name, text)
 }
 
-/// What stands before the name of an effect where one is asked for.
+/// What stands before the name of an effect where a protocol asks for one.
 const CALL: &str = "disk.";
 
 /// What a protocol says to a disk that is no effect.
 const SAYS_SO: &str = "begins";
+
+/// What stands before the name of a deed in a course.
+const DEED: &str = "worker.";
+
+/// The deeds that are effects in the model.
+const DEEDS: [&str; 8] = [
+    "await_alarm",
+    "dismiss",
+    "end_leftovers",
+    "is_empty",
+    "left",
+    "release",
+    "stop",
+    "watch",
+];
 
 /// A place where an effect is asked for.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -170,8 +197,12 @@ impl fmt::Display for Site {
 }
 
 fn stem(path: &str) -> Option<&str> {
-    let (_, file) = path.rsplit_once("/protocol/")?;
-    file.strip_suffix(".rs")
+    let (dir, file) = path.strip_suffix(".rs")?.rsplit_once('/')?;
+    let is_here = |folder: &str| dir == folder || dir.ends_with(&format!("/{folder}"));
+    if is_here("protocol/slot") {
+        return path.rsplit_once("/protocol/")?.1.strip_suffix(".rs");
+    }
+    (is_here("protocol") || is_here("course")).then_some(file)
 }
 
 fn sites_of(file: &'static str, text: &'static str) -> Vec<Site> {
@@ -185,14 +216,7 @@ fn sites_of(file: &'static str, text: &'static str) -> Vec<Site> {
             continue;
         }
         function = function_in(line).unwrap_or(function);
-        for (at, _) in line.match_indices(CALL) {
-            let begins = at + CALL.len();
-            let Some((method, _)) = line[begins..].split_once('(') else {
-                continue;
-            };
-            if method == SAYS_SO {
-                continue;
-            }
+        for (begins, method) in asked_for(line) {
             let before = sites
                 .iter()
                 .filter(|site| site.function == function && site.method == method);
@@ -207,6 +231,20 @@ fn sites_of(file: &'static str, text: &'static str) -> Vec<Site> {
         }
     }
     sites
+}
+
+/// The effects that are asked for in this line: where the name of each begins, and the name.
+fn asked_for(line: &'static str) -> impl Iterator<Item = (usize, &'static str)> {
+    let after = move |before: &'static str| {
+        line.match_indices(before).filter_map(move |(at, _)| {
+            let begins = at + before.len();
+            let (method, _) = line[begins..].split_once('(')?;
+            Some((begins, method))
+        })
+    };
+    let effects = after(CALL).filter(|(_, method)| *method != SAYS_SO);
+    let deeds = after(DEED).filter(|(_, method)| DEEDS.contains(method));
+    effects.chain(deeds)
 }
 
 /// The name of the function that begins in this line.

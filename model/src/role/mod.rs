@@ -21,13 +21,15 @@ pub mod slot;
 mod starter;
 pub(crate) mod supervisor;
 mod sweeper;
-mod worker;
+pub(crate) mod worker;
+
+use std::sync::LazyLock;
 
 use state_machine::control::Request;
 use state_machine::id::{JobId, Key, Name, PoolName, Ticket};
 use state_machine::job::State;
 use state_machine::record::{
-    After, AfterWhen, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt,
+    After, AfterWhen, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt, PauseMode,
 };
 
 use self::slot::{Seen, Slots};
@@ -96,6 +98,8 @@ pub enum Change {
 pub enum Special {
     /// Nothing.
     Nothing,
+    /// It is tried a second time where it fails.
+    Retries,
     /// It is run again when its worker was lost.
     Resumes,
     /// It is made already, and whoever would make it goes on from there.
@@ -121,12 +125,12 @@ pub struct Part {
     pub freezes: bool,
     /// What is special about the job that it makes.
     pub special: Special,
-    /// Whether a worker that was forked asks, once it has the job, whether its supervisor lives.
-    pub asks_first: bool,
     /// The token of the session that it closes, if it closes one that is not its own.
     pub closes: &'static str,
     /// How many slots the pool is to have.
     pub slots: u32,
+    /// Whether its command is tried a second time where it fails.
+    pub retries: bool,
     /// Whether its syncs are effects.
     pub syncs: bool,
     /// What is wrong about the protocols that it runs.
@@ -222,18 +226,43 @@ impl Part {
             after_boot: false,
             freezes: false,
             special: Special::Nothing,
-            asks_first: false,
             closes: "t0",
             slots: 2,
+            retries: false,
             syncs: false,
             edit: None,
         }
     }
 
+    /// What its worker knows the job to be.
+    fn descriptor(&self) -> &'static Descriptor {
+        static KNOWN: LazyLock<[Descriptor; 4]> = LazyLock::new(|| {
+            [(false, false), (false, true), (true, false), (true, true)].map(
+                |(retries, freezes)| {
+                    let special = if retries {
+                        Special::Retries
+                    } else {
+                        Special::Nothing
+                    };
+                    let pause = if freezes {
+                        PauseMode::Freeze
+                    } else {
+                        PauseMode::Stop
+                    };
+                    Descriptor {
+                        pause,
+                        ..special.descriptor()
+                    }
+                },
+            )
+        });
+        &KNOWN[2 * usize::from(self.retries) + usize::from(self.freezes)]
+    }
+
     /// Play the part.
     pub fn play<D: Stage<Handle = Handle>>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
         match self.role {
-            Role::Worker => worker::work(disk, self),
+            Role::Worker => worker::work(disk, self, worker::Asks::Nobody),
             Role::Reader => reader::read(disk, &self.job),
             Role::Sweeper => sweeper::sweep(disk, &self.job, &self.ticket),
             Role::Client(request) => client::ask(disk, self, request),
@@ -288,7 +317,10 @@ impl Role {
 
     /// Whether it waits to be forked, and is there again for the next job when it has ended.
     pub fn is_forked(self) -> bool {
-        matches!(self, Role::Forked | Role::Wrong(Older::RunUnclaimed))
+        matches!(
+            self,
+            Role::Forked | Role::Wrong(Older::AskNobody | Older::RunUnclaimed)
+        )
     }
 
     /// Whether it is or becomes a supervisor.
@@ -349,6 +381,7 @@ impl Special {
         let mut descriptor = descriptor();
         match self {
             Special::Nothing | Special::Made => {}
+            Special::Retries => descriptor.retry.max_attempts = 2,
             Special::Resumes => descriptor.on_interrupt = OnInterrupt::Resume,
             Special::After => {
                 descriptor.priority = 1;

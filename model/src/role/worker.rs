@@ -1,24 +1,34 @@
-//! A worker: claim, take over, see that nobody asked for something else, see that the tree is free, record running,
-//! start the command, honour what is asked, record the end, and say that what was asked is answered. What it records
-//! goes through the shipped book, which keeps what the disk does not let it write (R13).
+//! A worker: claim, take over, run the job, leave. Running it is the course that ships ([`state_machine::course`]); here is
+//! only what its deeds are on the modelled machine. What it records goes through the shipped book, which keeps what the
+//! disk does not let it write (R13).
 
-use state_machine::control::Request;
+use state_machine::course::{
+    self, End, HookWoke, Parting, Refused, Search, Until, Woke, Worker, Written,
+};
 use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::protocol::book::Book;
-use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree, tree_is_free};
+use state_machine::protocol::claim::{Claim, claim, tree_is_free};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{Holder, Recorded, TakeOver, take_over};
-use state_machine::protocol::request::{Took, answered, discard, take};
 use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
-use state_machine::record::{Exit, Status};
+use state_machine::record::{Descriptor, Exit, Status, Stopping, What};
 
 use super::{CREATED_AT_MS, Outcome, Part};
-use crate::effect::{Search, Until, Wake};
+use crate::effect::{self, Known, Wake};
 use crate::stage::{News, Stage};
 
+/// Whom a worker asks, once it has the job, whether it is to run it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// The supervisor that forked it.
+    ItsSupervisor,
+    /// Nobody.
+    Nobody,
+}
+
 /// Run the job, if it waits to be run and nobody else does.
-pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
+pub(crate) fn work<D: Stage>(disk: &mut D, part: &Part, asks: Asks) -> Result<Outcome, D::Fault> {
     let id = &part.job;
     let lock = match claim(disk, id)? {
         Claim::Mine(lock) => lock,
@@ -33,22 +43,21 @@ pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
             return Ok(Outcome::Damaged);
         }
     };
-    if part.asks_first && !disk.is_wanted()? {
-        // Whoever supervises now may have given the slot to another: it was seen that nobody held this job.
-        leave(disk, holder, part.now_ms)?;
-        return Ok(Outcome::NotRun);
-    }
     if holder.status().attempt > 0 && !holder.status().state.is_terminal() {
         // Whoever hands a job to a worker ends what the last one left (R11).
         end_leftovers(disk, id)?;
     }
-    match holder.status().state {
-        State::Queued | State::Interrupted => run(disk, part, holder),
-        other => {
-            leave(disk, holder, part.now_ms)?;
-            Ok(Outcome::NothingToDo(other))
-        }
+    let state = holder.status().state;
+    if !matches!(state, State::Queued | State::Interrupted) {
+        leave(disk, holder, part.now_ms)?;
+        return Ok(Outcome::NothingToDo(state));
     }
+    if asks == Asks::ItsSupervisor && !disk.is_wanted()? {
+        // Whoever supervises now may have given the slot to another: it was seen that nobody held this job (R20).
+        leave(disk, holder, part.now_ms)?;
+        return Ok(Outcome::NotRun);
+    }
+    run(disk, part, holder)
 }
 
 /// Run a job that is held, and let it go.
@@ -57,231 +66,242 @@ pub(super) fn run<D: Stage>(
     part: &Part,
     holder: Holder<D::Handle>,
 ) -> Result<Outcome, D::Fault> {
-    let mut course = Course {
-        id: holder.id().clone(),
-        book: Book::new(holder),
+    let id = holder.id().clone();
+    let mut driver = Driver {
+        disk,
         part,
+        id: id.clone(),
+        book: Book::new(holder),
     };
-    let outcome = course.run(disk)?;
-    leave(disk, course.book.into_holder(), part.now_ms)?;
+    let outcome = match course::run(&mut driver, &id)? {
+        Parting::Recorded => Outcome::Brought(driver.book.status().state),
+        Parting::Unrecorded => Outcome::NotRun,
+    };
+    let holder = driver.book.into_holder();
+    leave(disk, holder, part.now_ms)?;
     Ok(outcome)
 }
 
-/// One job, from its start to its end.
-struct Course<'a, H> {
-    id: JobId,
-    book: Book<H>,
+/// The driver of a course on the modelled machine.
+struct Driver<'a, D: Stage> {
+    disk: &'a mut D,
     part: &'a Part,
+    id: JobId,
+    book: Book<D::Handle>,
 }
 
-impl<H> Course<'_, H> {
-    fn run<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<Outcome, D::Fault> {
-        if let Some(outcome) = self.is_asked_away(disk)? {
-            return Ok(outcome);
-        }
-        let Some(tree) = self.take_tree(disk)? else {
-            return self.cannot_start(disk);
-        };
-        self.mean(Durable::No, |status| {
-            status.state = State::Running;
-            status.attempt = status.attempt.max(1);
-        });
-        match self.book.write(disk) {
-            Ok(Recorded::Done) => {}
-            Ok(Recorded::Gone) => {
-                disk.close(tree)?;
-                return Ok(Outcome::Gone);
-            }
+/// A tree that the driver has started, as far as it knows.
+struct Tree {
+    /// How its command ended, once that was seen.
+    exit: Option<Exit>,
+    /// Whether it is being ended.
+    stopping: bool,
+}
+
+impl<D: Stage> Driver<'_, D> {
+    fn try_to_write(&mut self) -> Result<Written, D::Fault> {
+        match self.book.write(self.disk) {
+            Ok(Recorded::Done) => Ok(Written::Yes),
+            Ok(Recorded::Gone) => Ok(Written::Gone),
             Err(fault) => {
-                // What cannot be recorded is not run.
-                disk.survive(fault)?;
-                disk.close(tree)?;
-                return Ok(Outcome::NotRun);
+                self.disk.survive(fault)?;
+                Ok(Written::NotYet)
             }
         }
-        let id = self.id.clone();
-        disk.spawn(&id, &tree)?;
-        disk.close(tree)?;
-        let end = self.oversee(disk)?;
-        if end != State::Done {
-            disk.end_trees(&id, Search::Own)?;
-        }
-        disk.tell(News::Ended(id, end));
-        let left = disk.has_left()?;
-        self.finish(disk, |status| {
-            status.state = end;
-            status.exit = (end == State::Done).then_some(Exit::Code(0));
-            status.leftovers = left.then_some(1);
-        })?;
-        if left {
-            self.linger(disk)?;
-        }
-        self.answer(disk)?;
-        Ok(Outcome::Brought(end))
+    }
+}
+
+impl<D: Stage> Worker for Driver<'_, D> {
+    type Disk = D;
+    type Fault = D::Fault;
+    type Ready = D::Handle;
+    type Tree = Tree;
+    type Hook = ();
+
+    fn disk(&mut self) -> &mut D {
+        self.disk
     }
 
-    /// Whether something was asked before the command was started that keeps it from being started.
-    fn is_asked_away<D: Stage<Handle = H>>(
+    fn descriptor(&self) -> &Descriptor {
+        self.part.descriptor()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.part.now_ms
+    }
+
+    fn random(&mut self) -> u64 {
+        0
+    }
+
+    fn signal_name(signal: u8) -> String {
+        format!("signal {signal}")
+    }
+
+    fn survive(&mut self, fault: D::Fault) -> Result<String, D::Fault> {
+        self.disk.survive(fault)?;
+        Ok("a fault".into())
+    }
+
+    fn status(&self) -> &Status {
+        self.book.status()
+    }
+
+    fn is_clean(&self) -> bool {
+        self.book.is_clean()
+    }
+
+    fn write(
         &mut self,
-        disk: &mut D,
-    ) -> Result<Option<Outcome>, D::Fault> {
-        let state = match self.take(disk)? {
-            Some(Request::Cancel) => State::Cancelled,
-            Some(Request::Pause) => State::Paused,
-            Some(Request::Resume) => {
-                self.answer(disk)?;
-                return Ok(None);
-            }
-            None => return Ok(None),
+        status: Status,
+        notes: Vec<What>,
+        durable: Durable,
+    ) -> Result<Written, D::Fault> {
+        self.book.mean(status, notes, durable);
+        self.try_to_write()
+    }
+
+    fn try_if_due(&mut self) -> Result<Written, D::Fault> {
+        self.try_to_write()
+    }
+
+    fn await_disk(&mut self) -> Result<bool, D::Fault> {
+        Ok(true)
+    }
+
+    fn note(&mut self, text: String) -> Result<(), D::Fault> {
+        let what = What::Status { text };
+        match self.book.note(self.disk, what, self.part.now_ms) {
+            Ok(_) => Ok(()),
+            Err(fault) => self.disk.survive(fault),
+        }
+    }
+
+    fn stays_empty(&mut self, is_empty: bool) -> Result<bool, D::Fault> {
+        if is_empty {
+            // For as long as any hand may take.
+            self.disk.wait_for_hands()?;
+        }
+        Ok(is_empty)
+    }
+
+    fn is_told_to_end(&mut self) -> Result<bool, D::Fault> {
+        Ok(false)
+    }
+
+    #[track_caller]
+    fn end_leftovers(&mut self, search: Search) -> Result<Result<(), String>, D::Fault> {
+        self.disk.end_trees(&self.id, search)?;
+        Ok(Ok(()))
+    }
+
+    fn prepare(&mut self, tree: D::Handle) -> Result<Result<D::Handle, Refused>, D::Fault> {
+        Ok(Ok(tree))
+    }
+
+    fn pid(&self, _: &D::Handle) -> Option<u32> {
+        None
+    }
+
+    #[track_caller]
+    fn dismiss(&mut self, ready: D::Handle) -> Result<(), D::Fault> {
+        self.disk.close(ready)
+    }
+
+    #[track_caller]
+    fn release(&mut self, ready: D::Handle) -> Result<Result<Tree, Refused>, D::Fault> {
+        self.disk.spawn(&self.id, &ready)?;
+        self.disk.close(ready)?;
+        Ok(Ok(Tree {
+            exit: None,
+            stopping: false,
+        }))
+    }
+
+    #[track_caller]
+    fn watch(&mut self, tree: &mut Tree, until: Until) -> Result<Woke, D::Fault> {
+        let (until, stopping) = if tree.stopping {
+            (Until::Empty, effect::Stopping::Yes)
+        } else {
+            (until, effect::Stopping::No)
         };
-        self.finish(disk, |status| status.state = state)?;
-        self.answer(disk)?;
-        Ok(Some(Outcome::Brought(state)))
+        let exit = match self.disk.wake(&self.id, until, stopping)? {
+            Wake::Asked => return Ok(Woke::Look),
+            Wake::Ended => Exit::Code(0),
+            Wake::Failed => Exit::Code(1),
+        };
+        tree.exit.get_or_insert(exit);
+        Ok(Woke::Over)
     }
 
-    /// Take the tree lock, ending whatever an earlier attempt has left (R11).
-    fn take_tree<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<H>, D::Fault> {
-        let id = self.id.clone();
-        for _ in 0..2 {
-            if self.book.status().attempt > 0 {
-                disk.end_trees(&id, Search::Marked)?;
-            }
-            match claim_tree(disk, &id) {
-                Ok(Tree::Mine(tree)) => return Ok(Some(tree)),
-                Ok(Tree::Gone) => return Ok(None),
-                Ok(Tree::Leftovers) => disk.end_trees(&id, Search::Holding)?,
-                Err(fault) => {
-                    disk.survive(fault)?;
-                    return Ok(None);
-                }
-            }
-        }
+    #[track_caller]
+    fn stop(&mut self, tree: &mut Tree) -> Result<bool, D::Fault> {
+        let known = match tree.exit {
+            Some(_) => Known::Ended,
+            None => Known::Running,
+        };
+        tree.stopping = self.disk.stop(known)?;
+        Ok(tree.stopping)
+    }
+
+    fn freeze(&mut self, _: &mut Tree) -> Result<Option<String>, D::Fault> {
         Ok(None)
     }
 
-    fn cannot_start<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<Outcome, D::Fault> {
-        if self.book.status().state != State::Running {
-            // Only what runs can fail; this one ran for no time.
-            self.mean(Durable::No, |status| {
-                status.state = State::Running;
-                status.attempt = status.attempt.max(1);
-            });
-            if let Err(fault) = self.book.write(disk) {
-                disk.survive(fault)?;
-            }
-        }
-        self.finish(disk, |status| status.state = State::Failed)?;
-        self.answer(disk)?;
-        Ok(Outcome::Brought(State::Failed))
-    }
-
-    /// Watch the command to its end, or to the request that ends it. Says the state that comes of it.
-    fn oversee<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<State, D::Fault> {
-        let id = self.id.clone();
-        loop {
-            if disk.wake(&id, Until::CommandEnds)? == Wake::Ended {
-                return Ok(State::Done);
-            }
-            match self.take(disk)? {
-                Some(Request::Cancel) => return Ok(State::Cancelled),
-                Some(Request::Pause) if !self.part.freezes => return Ok(State::Paused),
-                Some(Request::Pause) => self.hold_still(disk, State::Paused)?,
-                Some(Request::Resume) => self.hold_still(disk, State::Running)?,
-                None => {}
-            }
-        }
-    }
-
-    /// The tree was frozen, or thawed: record it.
-    fn hold_still<D: Stage<Handle = H>>(
-        &mut self,
-        disk: &mut D,
-        state: State,
-    ) -> Result<(), D::Fault> {
-        if self.book.status().state != state {
-            self.mean(Durable::No, |status| status.state = state);
-            if let Err(fault) = self.book.write(disk) {
-                disk.survive(fault)?;
-            }
-        }
-        self.answer(disk)
-    }
-
-    /// The command has ended and something of its tree is left: stay until it ends, or a stop ends it.
-    fn linger<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<(), D::Fault> {
-        let id = self.id.clone();
-        while disk.wake(&id, Until::TreeIsEmpty)? == Wake::Asked {
-            match self.take(disk)? {
-                Some(Request::Cancel) => disk.end_trees(&id, Search::Own)?,
-                Some(Request::Pause | Request::Resume) => self.answer(disk)?,
-                None => {}
-            }
-        }
-        self.finish(disk, |status| status.leftovers = None)
-    }
-
-    fn mean(&mut self, durable: Durable, change: impl FnOnce(&mut Status)) {
-        let mut status = self.book.status().clone();
-        change(&mut status);
-        status.updated_at_ms = self.part.now_ms;
-        self.book.mean(status, Vec::new(), durable);
-    }
-
-    /// Record an end or a pause, however often the disk does not let us (R13).
-    fn finish<D: Stage<Handle = H>>(
-        &mut self,
-        disk: &mut D,
-        change: impl FnOnce(&mut Status),
-    ) -> Result<(), D::Fault> {
-        let now_ms = self.part.now_ms;
-        self.mean(Durable::Yes, |status| {
-            change(status);
-            if status.state.is_terminal() {
-                status.ended_at_ms.get_or_insert(now_ms);
-            }
-        });
-        while let Err(fault) = self.book.write(disk) {
-            disk.survive(fault)?;
-        }
-        disk.tell(News::Recorded(self.id.clone(), self.book.status().state));
+    fn thaw(&mut self, _: &mut Tree) -> Result<(), D::Fault> {
         Ok(())
     }
 
-    /// Take what is asked. A disk that cannot be read now is read again at the next notice.
-    fn take<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<Option<Request>, D::Fault> {
-        match take(disk, &self.id) {
-            Ok(Took::Empty) => {
-                // One that stays empty for as long as any hand may take.
-                disk.wait_for_hands()?;
-                let discarded = discard(disk, &self.id);
-                self.taken(disk, discarded)
-            }
-            taken => self.taken(disk, taken),
-        }
+    fn end_of(&mut self, tree: &mut Tree) -> Result<End, D::Fault> {
+        let stopped = std::mem::take(&mut tree.stopping);
+        Ok(End {
+            exit: tree.exit,
+            stopping: stopped.then_some(Stopping {
+                since_ms: self.part.now_ms,
+                signal: 15,
+                forced: false,
+            }),
+            dropped_bytes: None,
+            ran_ms: 0,
+        })
     }
 
-    fn taken<D: Stage<Handle = H>>(
-        &mut self,
-        disk: &mut D,
-        taken: Result<Took, D::Fault>,
-    ) -> Result<Option<Request>, D::Fault> {
-        match taken {
-            Ok(Took::Asked(request)) => return Ok(Some(request)),
-            Ok(Took::Unknown(_)) => self.answer(disk)?,
-            Ok(Took::Nothing | Took::Empty) => {}
-            Err(fault) => disk.survive(fault)?,
-        }
+    #[track_caller]
+    fn left(&mut self, _: &mut Tree) -> Result<u32, D::Fault> {
+        Ok(u32::from(self.disk.has_left()?))
+    }
+
+    #[track_caller]
+    fn is_empty(&mut self, _: &mut Tree) -> Result<bool, D::Fault> {
+        Ok(!self.disk.has_left()?)
+    }
+
+    fn set_alarm(&mut self, _: u64) {}
+
+    #[track_caller]
+    fn await_alarm(&mut self) -> Result<bool, D::Fault> {
+        Ok(self.disk.back_off(&self.id)? == Wake::Ended)
+    }
+
+    fn start_hook(&mut self) -> Result<Option<Result<(), String>>, D::Fault> {
         Ok(None)
     }
 
-    /// Let the request go whose effect is recorded. One whose effect the disk did not let us record stays (R6).
-    fn answer<D: Stage<Handle = H>>(&mut self, disk: &mut D) -> Result<(), D::Fault> {
-        if self.book.is_clean()
-            && let Err(fault) = answered(disk, &self.id)
-        {
-            disk.survive(fault)?;
-        }
+    fn watch_hook(&mut self, (): &mut (), _: Option<&mut Tree>) -> Result<HookWoke, D::Fault> {
+        Ok(HookWoke::Over(Ok(())))
+    }
+
+    fn cut_hook_short(&mut self, (): &mut ()) -> Result<(), D::Fault> {
         Ok(())
+    }
+
+    fn concludes(&mut self, state: State) {
+        self.disk.tell(News::Ended(self.id.clone(), state));
+    }
+
+    fn recorded(&mut self) {
+        let state = self.book.status().state;
+        self.disk.tell(News::Recorded(self.id.clone(), state));
     }
 }
 

@@ -95,6 +95,16 @@ pub enum Sight {
     SawClaimed,
     /// The pool has two slots and is paused.
     BothChanged,
+    /// The command runs a second time, as it has failed once.
+    SecondAttempt,
+    /// A worker has tried as often as was promised.
+    FailedAtLast,
+    /// A worker that waits for its second attempt honours a cancel.
+    CancelledWaiting,
+    /// A worker that waits for its second attempt honours a pause.
+    PausedWaiting,
+    /// A worker is lost that waits for its second attempt.
+    LostWaiting,
 }
 
 impl Sight {
@@ -233,6 +243,25 @@ impl Sight {
                 };
                 data.is_some_and(|data| data.pool() == Read::Value(both))
             }),
+            Sight::SecondAttempt => ("a second attempt runs", |_, s| {
+                let runs = s.machine.trees().iter().any(|tree| tree.command);
+                runs && attempt(s) == 2
+            }),
+            Sight::FailedAtLast => ("a second attempt fails", |_, s| {
+                came_to(s, |o| o == Brought(JobState::Failed)) && attempt(s) == 2
+            }),
+            Sight::CancelledWaiting => ("a cancel is honoured between two attempts", |_, s| {
+                was_asked_away(s, JobState::Cancelled)
+            }),
+            Sight::PausedWaiting => ("a pause is honoured between two attempts", |_, s| {
+                was_asked_away(s, JobState::Paused)
+            }),
+            Sight::LostWaiting => ("a worker is lost between two attempts", |_, s| {
+                let status = s.machine.files.status_of(&first_job());
+                let waits = status.is_some_and(|status| status.next_attempt_at_ms.is_some());
+                let held = s.processes.iter().any(|process| process.holds().is_some());
+                waits && !held
+            }),
         };
         Property::sometimes(name, seen)
     }
@@ -240,6 +269,22 @@ impl Sight {
 
 fn saw(state: &State, seen: Seen) -> bool {
     came_to(state, |outcome| outcome == Outcome::SawSlot(seen))
+}
+
+/// The attempt that is recorded of the first job.
+fn attempt(state: &State) -> u32 {
+    let status = state.machine.files.status_of(&first_job());
+    status.map_or(0, |status| status.attempt)
+}
+
+/// Whether a worker has brought the first job to this state while it waited for its second attempt.
+fn was_asked_away(state: &State, to: JobState) -> bool {
+    let status = state.machine.files.status_of(&first_job());
+    let between = status.is_some_and(|status| {
+        let message = status.message.as_deref();
+        message.is_some_and(|message| message.ends_with("between two attempts"))
+    });
+    between && came_to(state, |outcome| outcome == Outcome::Brought(to))
 }
 
 fn are_done(state: &State, number: usize) -> bool {

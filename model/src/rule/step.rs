@@ -62,14 +62,30 @@ pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Ve
             let robbed = sharers.find(|who| matches!(who, Owner::Tree(_)));
             broken.extend(robbed.map(|_| Rule::R1.broken(format!("{effect}, which is a tree's"))));
         }
-        // Commands of a session may work side by side.
-        Effect::Spawn(id, _) if place_of(id).is_none() && before.machine.has_tree(id) => {
-            broken.push(Rule::R11.broken(format!("{effect} beside another")));
+        Effect::Spawn(id, _) => {
+            // Commands of a session may work side by side.
+            if place_of(id).is_none() && before.machine.has_tree(id) {
+                broken.push(Rule::R11.broken(format!("{effect} beside another")));
+            }
+            broken.extend(unpromised(files, id).map(|how| Rule::R13.broken(how)));
         }
         _ => {}
     }
     broken.extend(replaced(files, effect));
     broken
+}
+
+/// What is wrong with starting the command of the job now, as its record stands.
+fn unpromised(files: &Filesystem, id: &JobId) -> Option<String> {
+    let recorded = files.recorded(id);
+    if recorded != job::State::Running {
+        return Some(format!(
+            "a command is started, and the record says {recorded}"
+        ));
+    }
+    let attempt = files.status_of(id).map_or(0, |status| status.attempt);
+    let promised = files.descriptor_of(id)?.retry.max_attempts.max(1);
+    (attempt > promised).then(|| format!("attempt {attempt} is made, and {promised} were promised"))
 }
 
 /// Which record that cannot be read is written over or taken away, if one is (R21): it is reported and left, as only a
@@ -256,6 +272,8 @@ pub struct End<'a> {
     pub smooth: bool,
     /// How the world began.
     pub scene: Scene,
+    /// Whether commands may fail.
+    pub failing: bool,
 }
 
 /// What is broken by what a process came to.
@@ -272,7 +290,7 @@ pub fn by_outcome(process: &Process, end: End<'_>) -> Vec<Broken> {
         broken.push(Rule::R21.broken("what cannot be read is not reported"));
     }
     if end.smooth && outcome == Outcome::Brought(job::State::Failed) {
-        broken.push(Rule::R18.broken("a job that nothing keeps from running is not run"));
+        broken.extend(unrun(end).map(|how| Rule::R18.broken(how)));
     }
     if end.smooth && outcome == Outcome::Busy && role.is_maker() {
         broken.push(Rule::R18.broken("a job that nothing keeps from being made is not made"));
@@ -294,6 +312,17 @@ pub fn by_outcome(process: &Process, end: End<'_>) -> Vec<Broken> {
         broken.extend(stands.then(|| Rule::R3.broken("a job that is there is called gone")));
     }
     broken
+}
+
+/// Why a job that a worker has brought to failed is one that was not run as it should have been.
+fn unrun(end: End<'_>) -> Option<String> {
+    let id = &end.part.job;
+    if !end.failing {
+        return Some("a job that nothing keeps from running is not run".into());
+    }
+    let attempt = end.files.status_of(id)?.attempt;
+    let promised = end.files.descriptor_of(id)?.retry.max_attempts.max(1);
+    (attempt < promised).then(|| format!("{promised} attempts were promised, and {attempt} made"))
 }
 
 /// Whether a worker has left a job without having written its history to the end. One that could not record that the

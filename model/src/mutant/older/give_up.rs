@@ -5,7 +5,7 @@ use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{TakeOver, record, take_over};
 
-use crate::effect::Until;
+use crate::effect::{Stopping, Until};
 use crate::role::{CREATED_AT_MS, Outcome, Part};
 use crate::stage::{News, Stage};
 
@@ -27,7 +27,7 @@ pub(super) fn run<D: Stage>(disk: &mut D, part: &Part, tries: bool) -> Result<Ou
     record(disk, &mut holder, status.clone(), &[], Durable::No)?;
     disk.spawn(id, &tree)?;
     disk.close(tree)?;
-    disk.wake(id, Until::CommandEnds)?;
+    disk.wake(id, Until::CommandEnds, Stopping::No)?;
     disk.tell(News::Ended(id.clone(), State::Done));
     if tries {
         status.state = State::Done;

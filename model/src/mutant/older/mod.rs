@@ -1,6 +1,7 @@
 //! Whole protocols that are known to be wrong, over the same disk: those that this design grew from, and what one
 //! might write in their place.
 
+mod ask_nobody;
 mod bad_supervisor;
 mod check_then_remove;
 mod close_only;
@@ -23,6 +24,8 @@ use crate::stage::Stage;
 /// A wrong protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Older {
+    /// A worker that runs the job that it was forked for, whoever supervises by the time it has claimed it (R20).
+    AskNobody,
     /// A sweep that reads the record, probes the lock, and then removes: a worker can claim in between (R9).
     CheckThenRemove,
     /// A holder that closes its lock and does not give it up: who has a copy of it for a moment is taken for an owner (R6).
@@ -65,6 +68,7 @@ impl Older {
     /// Play the part wrongly.
     pub fn play<D: Stage>(self, disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
         match self {
+            Older::AskNobody => ask_nobody::work(disk, part),
             Older::CheckThenRemove => check_then_remove::sweep(disk, part),
             Older::CloseOnly => close_only::hold(disk, part),
             Older::CompareThenUnlink => compare_then_unlink::honour(disk, part),

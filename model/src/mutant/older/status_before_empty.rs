@@ -5,7 +5,7 @@ use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{TakeOver, record, take_over};
 
-use crate::effect::{Search, Until, Wake};
+use crate::effect::{Known, Stopping, Until, Wake};
 use crate::role::{CREATED_AT_MS, Outcome, Part};
 use crate::stage::Stage;
 
@@ -30,9 +30,9 @@ pub(super) fn run<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fau
     enter(disk, State::Running)?;
     disk.spawn(id, &tree)?;
     disk.close(tree)?;
-    if disk.wake(id, Until::CommandEnds)? == Wake::Asked {
+    if disk.wake(id, Until::CommandEnds, Stopping::No)? == Wake::Asked {
         enter(disk, State::Cancelled)?;
-        disk.end_trees(id, Search::Own)?;
+        disk.stop(Known::Running)?;
     }
     disk.close(holder.into_lock())?;
     Ok(Outcome::Quiet)

@@ -4,7 +4,7 @@ use state_machine::id::Token;
 use state_machine::protocol::slot::enter::{Entered, enter};
 
 use super::{Outcome, tree_in};
-use crate::effect::{Handle, Until};
+use crate::effect::{Handle, Stopping, Until};
 use crate::stage::Stage;
 
 /// Let a command work in the session with this token, and stay until it has ended.
@@ -17,7 +17,7 @@ pub(super) fn enter_and_work<D: Stage<Handle = Handle>>(
             let tree = tree_in(session.slot, token);
             disk.spawn(&tree, &lock)?;
             disk.close(lock)?;
-            disk.wake(&tree, Until::CommandEnds)?;
+            disk.wake(&tree, Until::CommandEnds, Stopping::No)?;
             Outcome::Ran
         }
         Entered::NotOpen | Entered::Over(_) => Outcome::NotOpen,

@@ -10,7 +10,7 @@ use state_machine::record::{Claim, Holder, Outcome as Came};
 use state_machine::stamp;
 
 use super::{Outcome, Part, SPAN_MS, claim_of, inspect, token_of, tree_in};
-use crate::effect::{Handle, Search, Until};
+use crate::effect::{Handle, Search, Stopping, Until};
 use crate::role::pool;
 use crate::stage::{News, Stage};
 
@@ -52,8 +52,8 @@ impl<D: Stage<Handle = Handle>> Crew<D> for OfPart<'_> {
         let tree = tree_in(occupant.number(), &token);
         disk.tell(News::Has(occupant.number(), token));
         disk.spawn(&tree, occupant.lock())?;
-        disk.wake(&tree, Until::CommandEnds)?;
-        disk.end_trees(&tree, Search::Own)?;
+        disk.wake(&tree, Until::CommandEnds, Stopping::No)?;
+        disk.end_trees(&tree, Search::Holding)?;
         disk.tell(News::HasNot);
         Ok(Ended {
             outcome: Came::Succeeded,

@@ -8,7 +8,7 @@ use state_machine::stamp;
 
 use super::closer::close;
 use super::{Outcome, Part, Slots, claim_of, inspect, token_of, tree_in};
-use crate::effect::{Handle, Until};
+use crate::effect::{Handle, Stopping, Until};
 use crate::role::pool;
 use crate::stage::{News, Stage};
 
@@ -50,7 +50,7 @@ pub(super) fn open<D: Stage<Handle = Handle>>(
         let tree = tree_in(number, &token);
         disk.spawn(&tree, &lock)?;
         disk.close(lock)?;
-        disk.wake(&tree, Until::CommandEnds)?;
+        disk.wake(&tree, Until::CommandEnds, Stopping::No)?;
     }
     close(disk, &token)
 }

@@ -6,7 +6,7 @@ use state_machine::protocol::slot::give_back::{Condition, give_back};
 use state_machine::record::Holder;
 
 use super::{Outcome, Part, claim_of, inspect, token_of, tree_in};
-use crate::effect::{Handle, Search, Until};
+use crate::effect::{Handle, Search, Stopping, Until};
 use crate::role::pool;
 use crate::stage::{News, Stage};
 
@@ -31,8 +31,8 @@ pub(super) fn run<D: Stage<Handle = Handle>>(
     }
     let tree = tree_in(occupant.number(), &token);
     disk.spawn(&tree, occupant.lock())?;
-    disk.wake(&tree, Until::CommandEnds)?;
-    disk.end_trees(&tree, Search::Own)?;
+    disk.wake(&tree, Until::CommandEnds, Stopping::No)?;
+    disk.end_trees(&tree, Search::Holding)?;
     disk.tell(News::HasNot);
     give_back(disk, occupant, Condition::Clean)?;
     Ok(Outcome::Ran)
