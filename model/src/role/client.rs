@@ -5,8 +5,9 @@ use state_machine::control::Request;
 use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::hold::{TakeOver, take_over};
 use state_machine::protocol::request::{Asked, request};
+use state_machine::protocol::settle::{Searched, Settled, settle};
 
-use super::worker::{leave, settle_without_leftovers};
+use super::worker::{leave, tend_to};
 use super::{CREATED_AT_MS, Outcome, Part};
 use crate::stage::{News, Stage};
 
@@ -39,7 +40,11 @@ pub(super) fn ask<D: Stage>(
             return Ok(Outcome::Damaged);
         }
     };
-    settle_without_leftovers(disk, &mut holder, id, part.now_ms)?;
-    leave(disk, holder, part.now_ms)?;
+    if let Settled::LeftoversFirst(_) = settle(disk, &mut holder, Searched::No, part.now_ms)? {
+        disk.tell(News::LetsGo);
+        tend_to(disk, holder, part.now_ms)?;
+    } else {
+        leave(disk, holder, part.now_ms)?;
+    }
     Ok(Outcome::Settled)
 }

@@ -4,7 +4,7 @@ use state_machine::id::JobId;
 use state_machine::protocol::recover::{Recovered, recover_job};
 
 use super::Outcome;
-use super::worker::{leave, settle_without_leftovers};
+use super::worker::tend_to;
 use crate::stage::Stage;
 
 /// Put the job in order.
@@ -18,9 +18,8 @@ pub(super) fn recover<D: Stage>(
         Recovered::Held => Outcome::Held,
         Recovered::Gone => Outcome::Gone,
         Recovered::Damaged => Outcome::Damaged,
-        Recovered::LeftoversFirst(mut holder) => {
-            settle_without_leftovers(disk, &mut holder, id, now_ms)?;
-            leave(disk, holder, now_ms)?;
+        Recovered::LeftoversFirst(holder) => {
+            tend_to(disk, holder, now_ms)?;
             Outcome::Quiet
         }
     })

@@ -11,7 +11,7 @@ use state_machine::protocol::book::Book;
 use state_machine::protocol::claim::{Claim, claim, tree_is_free};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{Holder, Recorded, TakeOver, take_over};
-use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
+use state_machine::protocol::settle::{LetGo, let_go, tend};
 use state_machine::record::{Descriptor, Exit, Status, Stopping, What};
 
 use super::{CREATED_AT_MS, Outcome, Part};
@@ -311,29 +311,21 @@ pub(super) fn leave<D: Stage>(
     holder: Holder<D::Handle>,
     now_ms: u64,
 ) -> Result<(), D::Fault> {
-    let id = holder.id().clone();
     disk.tell(News::LetsGo);
-    let mut holder = holder;
-    while let LetGo::LeftoversFirst(again) = let_go(disk, holder, CREATED_AT_MS, now_ms)? {
-        holder = again;
-        settle_without_leftovers(disk, &mut holder, &id, now_ms)?;
+    match let_go(disk, holder, CREATED_AT_MS, now_ms)? {
+        LetGo::Free => Ok(()),
+        LetGo::LeftoversFirst(holder) => tend_to(disk, holder, now_ms),
     }
-    Ok(())
 }
 
-/// Settle what was asked; where that needs an empty tree, make it empty first (R11).
-pub(super) fn settle_without_leftovers<D: Stage>(
+/// Go on with a job of which something was asked that needs an empty tree first, and let it go (R11).
+pub(super) fn tend_to<D: Stage>(
     disk: &mut D,
-    holder: &mut Holder<D::Handle>,
-    id: &JobId,
+    holder: Holder<D::Handle>,
     now_ms: u64,
 ) -> Result<(), D::Fault> {
-    let mut searched = Searched::No;
-    while let Settled::LeftoversFirst(_) = settle(disk, holder, searched, now_ms)? {
-        end_leftovers(disk, id)?;
-        searched = Searched::Yes;
-    }
-    Ok(())
+    let end = |disk: &mut D, holder: &Holder<D::Handle>| end_leftovers(disk, holder.id());
+    tend(disk, holder, CREATED_AT_MS, || now_ms, end).map(drop)
 }
 
 /// End what a dead worker has left of the job, found by what there is to go by.

@@ -10,54 +10,51 @@ use state_machine::protocol::claim::{Claim, claim, tree_is_free};
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{Holder, TakeOver, record, take_over};
 use state_machine::protocol::recover::{Recovered, recover_job};
-use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
+use state_machine::protocol::settle::{LetGo, let_go, tend};
 use state_machine::record::{Descriptor, Failure};
 
 use crate::clock;
-use crate::disk::LockFile;
+use crate::disk::{FsDisk, LockFile};
 use crate::error::{Error, Result};
 use crate::store::{Held, Search, end_leftovers};
 
 use super::Job;
 
-/// How often a job is settled again because somebody else asked for something just then.
-const TENDING: u32 = 64;
-
 impl Job {
     /// Answer what was asked of the job, if nobody holds it, ending the processes that its dead worker left where
     /// that comes first (R6, R11). Says whether that took SIGKILL.
     pub(crate) fn settle(&self) -> Result<bool> {
-        let mut disk = self.store.disk();
-        let mut recovered = recover_job(&mut disk, &self.id, clock::now_ms())?;
-        let mut forced = false;
-        for _ in 0..TENDING {
-            let mut holder = match recovered {
-                Recovered::LeftoversFirst(holder) => holder,
-                // What is damaged is said by whoever tries to take the job or to look at it.
-                Recovered::Damaged => {
-                    if let Some(held) = self.hold()? {
-                        self.let_go(held)?;
-                    }
-                    return Ok(forced);
+        match recover_job(&mut self.store.disk(), &self.id, clock::now_ms())? {
+            Recovered::LeftoversFirst(holder) => self.see_through(&self.descriptor()?, holder),
+            // What is damaged is said by whoever tries to take the job or to look at it.
+            Recovered::Damaged => {
+                if let Some(held) = self.hold()? {
+                    self.let_go(held)?;
                 }
-                Recovered::Gone => {
-                    self.see_that_it_can_be_held()?;
-                    return Ok(forced);
-                }
-                Recovered::Quiet | Recovered::Held => return Ok(forced),
-            };
-            let descriptor = self.descriptor()?;
-            forced |= self.end_leftovers(&descriptor, &holder)?;
-            let now_ms = clock::now_ms();
-            recovered = match settle(&mut disk, &mut holder, Searched::Yes, now_ms)? {
-                Settled::LeftoversFirst(_) => Recovered::LeftoversFirst(holder),
-                _ => match let_go(&mut disk, holder, descriptor.created_at_ms, now_ms)? {
-                    LetGo::Free => Recovered::Quiet,
-                    LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder),
-                },
-            };
+                Ok(false)
+            }
+            Recovered::Gone => {
+                self.see_that_it_can_be_held()?;
+                Ok(false)
+            }
+            Recovered::Quiet | Recovered::Held => Ok(false),
         }
-        Err(Error::Busy(self.id.to_string()))
+    }
+
+    /// End what is left of a held job, honour what was asked of it, and let it go. Says whether that took SIGKILL.
+    fn see_through(&self, descriptor: &Descriptor, holder: Holder<LockFile>) -> Result<bool> {
+        let mut forced = false;
+        let end = |_: &mut FsDisk, holder: &Holder<LockFile>| -> Result<()> {
+            forced |= self.end_leftovers(descriptor, holder)?;
+            Ok(())
+        };
+        let mut disk = self.store.disk();
+        let made_ms = descriptor.created_at_ms;
+        if tend(&mut disk, holder, made_ms, clock::now_ms, end)? {
+            Ok(forced)
+        } else {
+            Err(Error::Busy(self.id.to_string()))
+        }
     }
 
     /// End the processes that a dead worker left, within what remains of the grace (R11).
@@ -182,10 +179,7 @@ impl Job {
         let mut disk = self.store.disk();
         match let_go(&mut disk, held.holder, created_at_ms, clock::now_ms())? {
             LetGo::Free => Ok(()),
-            LetGo::LeftoversFirst(holder) => {
-                disk.release(holder.into_lock())?;
-                self.settle().map(|_| ())
-            }
+            LetGo::LeftoversFirst(holder) => self.see_through(&held.descriptor, holder).map(|_| ()),
         }
     }
 }
