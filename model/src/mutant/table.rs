@@ -50,6 +50,61 @@ impl fmt::Display for Caught {
 /// A mutant that breaks nothing, and why that is so.
 pub const HARMLESS: &[(&str, &str)] = &[
     (
+        "slot/enter/enter.open other mode",
+        "only the notice of its close goes",
+    ),
+    (
+        "slot/look/look_at_slot.open other mode",
+        "its last close is then a notice, and who waits looks once more",
+    ),
+    (
+        "slot/occupy/occupy.read_slot never there",
+        "it spares a try of the lock; the record is read again under it",
+    ),
+    (
+        "slot/occupy/occupy.release skipped",
+        "only where a hand spoils the record between two reads",
+    ),
+    (
+        "slot/place/make_room.mkdir#2 skipped",
+        "only in a store that is older than pools",
+    ),
+    (
+        "slot/remove/remove_slot.rename_new replacing",
+        "no other process has the ticket",
+    ),
+    (
+        "slot/remove/remove_slot.sync skipped",
+        "what comes back half deleted is looked at before it is used",
+    ),
+    ("slot/remove/remove_slot.sync late", "as above"),
+    ("slot/remove/remove_slot.sync#2 skipped", "as above"),
+    ("slot/remove/remove_slot.sync#2 late", "as above"),
+    (
+        "slot/session/publish.rename_new replacing",
+        "no other session has the token",
+    ),
+    (
+        "slot/session/publish.mkdir skipped",
+        "only in a store that is older than sessions",
+    ),
+    ("slot/session/publish.sync#3 skipped", "as above"),
+    ("slot/session/publish.sync#3 late", "as above"),
+    (
+        "slot/session/publish.unlink skipped",
+        "only where a session of this token is open already",
+    ),
+    ("slot/session/publish.unlink late", "as above"),
+    (
+        "slot/session/end_session.sync skipped",
+        "a session that comes back is over all the same: its slot is not its own",
+    ),
+    ("slot/session/end_session.sync late", "as above"),
+    (
+        "slot/write/write.sync late",
+        "all of them come before the record takes its place",
+    ),
+    (
         "claim/probe.open other mode",
         "its last close is then a notice, and who waits looks once more",
     ),
