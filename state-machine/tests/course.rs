@@ -54,6 +54,9 @@ struct Scripted {
     /// What is left of each tree, one after the other; nothing when this is used up.
     left: VecDeque<u32>,
     told_to_end: bool,
+    told_to_end_while_it_waits: bool,
+    /// How often the disk does not let it record an end.
+    refusals: u32,
     early: Option<bool>,
     told: Vec<String>,
 }
@@ -80,6 +83,8 @@ impl Scripted {
             script: script.iter().copied().collect(),
             left: VecDeque::new(),
             told_to_end: false,
+            told_to_end_while_it_waits: false,
+            refusals: 0,
             early: None,
             told: Vec::new(),
         }
@@ -180,15 +185,21 @@ impl Worker for Scripted {
         } else {
             ""
         };
-        self.tell(format!(
-            "record {} {}{durably}",
-            status.state, status.attempt
-        ));
+        let left = match status.leftovers {
+            Some(left) => format!(", {left} left"),
+            None => String::new(),
+        };
+        let (state, attempt) = (status.state, status.attempt);
+        self.tell(format!("record {state} {attempt}{durably}{left}"));
         self.book.mean(status, notes, durable);
         self.try_if_due()
     }
 
     fn try_if_due(&mut self) -> Result<Written, Fault> {
+        if self.refusals > 0 && self.book.status().state.is_terminal() {
+            self.refusals -= 1;
+            return Ok(Written::NotYet);
+        }
         Ok(match self.book.write(&mut self.disk) {
             Ok(Recorded::Done) => Written::Yes,
             Ok(Recorded::Gone) => Written::Gone,
@@ -198,7 +209,7 @@ impl Worker for Scripted {
 
     fn await_disk(&mut self) -> Result<bool, Fault> {
         self.tell("await the disk");
-        Ok(true)
+        Ok(!self.told_to_end_while_it_waits)
     }
 
     fn note(&mut self, text: String) -> Result<(), Fault> {
@@ -576,9 +587,16 @@ fn what_a_failed_attempt_has_left_is_ended_before_the_next() {
 fn a_cancel_while_a_failed_attempt_is_cleared_away_is_what_gets_recorded() {
     let script = [Then::Over(3), Then::Asked(Request::Cancel), Then::Over(3)];
     let mut worker = Scripted::new(&script).with_attempts(2).leaving(&[1]);
-    let id = worker.id.clone();
-    assert_eq!(run(&mut worker, &id), Ok(Parting::Recorded));
-    assert_eq!(worker.status().state, State::Cancelled);
+    let told = [
+        "watch until CommandEnds",
+        "stop",
+        "watch until Empty",
+        "watch until Empty",
+        "vacate",
+        "record cancelled 1 for good",
+        "say over",
+    ];
+    worker.expect(Parting::Recorded, &after_start(&told));
     assert!(worker.is_answered());
 }
 
@@ -620,7 +638,7 @@ fn what_is_left_at_the_end_is_recorded_and_a_cancel_is_for_that() {
     let mut worker = Scripted::new(&script).leaving(&[2]);
     let told = [
         "watch until CommandEnds",
-        "record done 1 for good",
+        "record done 1 for good, 2 left",
         "say over",
         "watch until Empty",
         "stop",
@@ -637,17 +655,63 @@ fn what_is_left_at_the_end_is_recorded_and_a_cancel_is_for_that() {
 #[test]
 fn an_end_is_recorded_however_often_the_disk_does_not_let_us() {
     let mut worker = Scripted::new(&[Then::Over(0)]);
-    // The write of the end. Before it: as above, the record of running, and two more looks at what was asked.
-    worker.disk.fail_at(10, How::Before);
+    worker.refusals = 2;
     let told = [
         "watch until CommandEnds",
         "vacate",
         "record done 1 for good",
         "await the disk",
+        "await the disk",
         "say over",
     ];
     worker.expect(Parting::Recorded, &after_start(&told));
     assert!(worker.is_clean());
+}
+
+#[test]
+fn what_is_not_recorded_is_not_answered() {
+    let mut worker = Scripted::new(&[Then::Asked(Request::Cancel), Then::Over(9)]);
+    worker.refusals = 1;
+    let told = [
+        "watch until CommandEnds",
+        "stop",
+        "watch until CommandEnds",
+        "vacate",
+        "record cancelled 1 for good",
+        "await the disk",
+        "say over",
+    ];
+    worker.told_to_end_while_it_waits = true;
+    worker.expect(Parting::Recorded, &after_start(&told));
+    assert!(!worker.is_clean() && !worker.is_answered());
+}
+
+#[test]
+fn a_pause_waits_for_the_stop_that_is_under_way() {
+    let script = [Then::Late, Then::Asked(Request::Pause), Then::Over(9)];
+    let mut worker = Scripted::new(&script).with_attempts(2);
+    let told = [
+        "watch until CommandEnds",
+        "stop",
+        "watch until CommandEnds",
+        "watch until CommandEnds",
+        "record running 2",
+        "wait 7 ms",
+        "record paused 2 for good",
+        "say over",
+    ];
+    worker.expect(Parting::Recorded, &after_start(&told));
+    assert!(worker.is_answered());
+}
+
+#[test]
+fn what_is_asked_of_leftovers_that_is_no_stop_is_answered_at_once() {
+    let (pause, resume) = (Then::Asked(Request::Pause), Then::Asked(Request::Resume));
+    let mut worker = Scripted::new(&[Then::Over(0), pause, resume, Then::Over(0)]).leaving(&[1]);
+    let id = worker.id.clone();
+    assert_eq!(run(&mut worker, &id), Ok(Parting::Recorded));
+    let control = Place::of_job(&id, Name::Control);
+    assert_eq!(worker.disk.image().bytes(&control), None);
 }
 
 #[test]
@@ -662,7 +726,7 @@ fn a_hook_is_told_of_the_end_and_cut_short_by_a_cancel() {
     worker.descriptor.on_end = Some(vec![Bytes(b"true".to_vec())]);
     let told = [
         "watch until CommandEnds",
-        "record done 1 for good",
+        "record done 1 for good, 1 left",
         "say over",
         "start the hook",
         "cut the hook short",
