@@ -1,9 +1,14 @@
 //! The clocks. Stamps are for people and come from the wall clock, which anybody can set; everything that is timed
 //! is timed by a clock that only goes forward and counts suspend.
 
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
 
 /// The wall clock, in ms since the epoch.
 pub(crate) fn now_ms() -> u64 {
@@ -16,4 +21,47 @@ pub(crate) fn now_ms() -> u64 {
 pub(crate) fn since_boot() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What wakes a `poll` at a time since boot, also when that time came while the machine was suspended.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    timer: OwnedFd,
+}
+
+impl Alarm {
+    /// One that is not set.
+    pub(crate) fn new() -> io::Result<Alarm> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
+        Ok(Alarm { timer })
+    }
+
+    /// Be readable from `deadline` on (in time since boot), or never.
+    pub(crate) fn set(&self, deadline: Option<Duration>) -> io::Result<()> {
+        let zero = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // A value of zero would disarm the timer; a deadline in the past must fire.
+        let value = deadline.map_or(zero, |deadline| {
+            let deadline = deadline.max(Duration::from_nanos(1));
+            Timespec {
+                tv_sec: i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: deadline.subsec_nanos().into(),
+            }
+        });
+        let setting = Itimerspec {
+            it_interval: zero,
+            it_value: value,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+        Ok(())
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
 }

@@ -1,14 +1,15 @@
-//! What this program was executed as: itself, or a worker or spawner of the program that it is. Nothing is decided here but
+//! What this program was executed as: itself, or a worker, spawner or minder of the program that it is. Nothing is decided here but
 //! that.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::process;
 use crate::spawner;
 use crate::worker::{self, MARK, Role};
 
-/// Be a worker or a spawner, if that is what this program was executed for, and end with it; else return at once.
+/// Be a worker, a spawner or a minder, if that is what this program was executed for, and end with it; else return at once.
 ///
 /// A program that uses [`Launcher::this_program`](worker::Launcher::this_program) calls this first thing in its `main`:
 /// before it reads its arguments, and before it has a thread, as a process with threads cannot be forked safely. An
@@ -52,6 +53,8 @@ fn be(role: Role, arguments: &[OsString]) -> Result<()> {
             Path::new(root),
             open_files.to_str().and_then(|it| it.parse().ok()),
         ),
+        (Role::Minder, []) => process::serve_on_stdin()
+            .map_err(|error| Error::Worker(format!("commands cannot be run: {error}"))),
         _ => Err(Error::Usage(format!(
             "a {} is not executed with these arguments",
             role.word()

@@ -12,6 +12,7 @@ mod hand_over;
 mod list;
 mod log;
 mod man;
+mod minder;
 mod pause;
 mod pool;
 mod print;
@@ -69,6 +70,7 @@ const VERBS: &[Verb] = &[
     man::VERB,
     worker::VERB,
     spawner::VERB,
+    minder::VERB,
 ];
 
 impl Verb {

@@ -20,6 +20,11 @@ const INSIDE: &str = "OUTLIVE_TEST_ALONE";
 /// The test binary runs its tests on threads and so is no place to fork: it is executed again for
 /// this one test, and there `body` runs in a fork, in which only that thread goes on.
 pub(crate) fn alone<F: FnOnce()>(body: F) {
+    alone_with(&[], body);
+}
+
+/// As [`alone`], with these variables in the environment.
+pub(crate) fn alone_with<F: FnOnce()>(env: &[(&str, &str)], body: F) {
     // `outlive::room::tests::name::{{closure}}`
     let name = type_name::<F>().trim_end_matches("::{{closure}}");
     let name = name.split_once("::").map_or(name, |(_, rest)| rest);
@@ -31,6 +36,7 @@ pub(crate) fn alone<F: FnOnce()>(body: F) {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(INSIDE, name)
+        .envs(env.iter().copied())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

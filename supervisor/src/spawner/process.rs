@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send, sockopt};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Resource, Rlimit, chdir, getrlimit, setrlimit, setsid};
 
 use super::crew::Crew;
@@ -18,9 +18,10 @@ use super::message::{Ask, LONGEST, Word, encode};
 use state_machine::id::JobId;
 
 use crate::error::{DiskError, Error, Result};
+use crate::process::{mask_all_but_faults, socket_on_stdin};
 use crate::store::Store;
 use crate::sys::{self, Forked};
-use crate::worker::{Terms, become_claiming_worker, mask_all_but_faults};
+use crate::worker::{Terms, become_claiming_worker};
 
 /// How many workers may be starting at a time: each costs a descriptor until it has said how that went. Who asks for more is
 /// made to wait by a socket that is full.
@@ -39,7 +40,12 @@ const MOST_UNSENT: usize = 1024;
 ///
 /// When it cannot be one. The supervisor is told as well.
 pub(crate) fn serve(root: &Path, open_files: Option<u64>) -> Result<()> {
-    let socket = take_socket()?;
+    let socket = socket_on_stdin().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            Error::Usage("a spawner is started by a supervisor, and not by hand".into())
+        }
+        _ => Error::Worker(format!("the spawner cannot hear its supervisor: {error}")),
+    })?;
     let spawner = set_up(root, open_files).and_then(|store| Spawner::new(store, &socket));
     match spawner {
         Ok(spawner) => spawner.run(),
@@ -49,23 +55,6 @@ pub(crate) fn serve(root: &Path, open_files: Option<u64>) -> Result<()> {
             Err(error)
         }
     }
-}
-
-/// The socket that this process was started with as its standard input, which is put out of the way.
-fn take_socket() -> Result<OwnedFd> {
-    let usage = || Error::Usage("a spawner is started by a supervisor, and not by hand".into());
-    let stdin = io::stdin();
-    match sockopt::socket_type(&stdin) {
-        Ok(SocketType::SEQPACKET) => {}
-        _ => return Err(usage()),
-    }
-    let socket = rustix::io::fcntl_dupfd_cloexec(&stdin, 3).map_err(|_| usage())?;
-    // Whatever the supervisor was started with and has passed on is nothing to a spawner, nor to any worker. Nothing of this
-    // process owns a descriptor yet: it was executed for this.
-    sys::close_from(3, &[socket.as_raw_fd()]);
-    let set = std::fs::File::open("/dev/null").and_then(|null| Ok(nix::unistd::dup2_stdin(&null)?));
-    set.map_err(|error| DiskError::new("open", Path::new("/dev/null"), error))?;
-    Ok(socket)
 }
 
 /// Leave the supervisor's session, directory, limits and name behind.

@@ -13,7 +13,9 @@ use state_machine::protocol::look::View;
 use super::launch::launch;
 use super::take::hold_in_time;
 use crate::error::{DiskError, Error, Result};
+use crate::process::Minder;
 use crate::store::{Begun, Job, JobSpec, Store};
+use crate::sys;
 
 /// How a program with threads starts workers: which program is executed for that, and how it is told what to be.
 #[derive(Clone, Debug)]
@@ -44,17 +46,20 @@ pub(crate) enum Role {
     Worker,
     /// The spawner of a supervisor.
     Spawner,
+    /// What runs a command within bounds.
+    Minder,
 }
 
 impl Role {
-    /// Both, for whoever looks which one it is.
-    pub(crate) const ALL: [Role; 2] = [Role::Worker, Role::Spawner];
+    /// All of them, for whoever looks which one it is.
+    pub(crate) const ALL: [Role; 3] = [Role::Worker, Role::Spawner, Role::Minder];
 
     /// What [`MARK`] holds, and the verb of `outlive`.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Role::Worker => "worker",
             Role::Spawner => "spawner",
+            Role::Minder => "minder",
         }
     }
 
@@ -63,6 +68,7 @@ impl Role {
         match self {
             Role::Worker => "outlive-worker",
             Role::Spawner => "outlive-spawner",
+            Role::Minder => "outlive-minder",
         }
     }
 }
@@ -138,6 +144,17 @@ impl Launcher {
             }
         }
         Ok(command)
+    }
+
+    /// A helper that runs commands within bounds for this process: a fork of it where it has one thread, and else this
+    /// launcher's program.
+    #[expect(dead_code, reason = "slots are not wired in yet")]
+    pub(crate) fn minder(&self) -> Result<Minder> {
+        let failed = |error| Error::Worker(format!("no command can be run: {error}"));
+        if sys::has_one_thread().map_err(failed)? {
+            return Minder::fork().map_err(failed);
+        }
+        Minder::execute(self.command(Role::Minder)?).map_err(failed)
     }
 
     fn run(&self, dir: &Path) -> Result<()> {

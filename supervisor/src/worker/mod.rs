@@ -36,4 +36,3 @@ pub(crate) use early::Early;
 pub(crate) use launch::{Launched, Start, Terms, become_claiming_worker, launch};
 pub use launcher::{Launcher, serve};
 pub(crate) use launcher::{MARK, Role, remember_that_it_asks};
-pub(crate) use wake::mask_all_but_faults;

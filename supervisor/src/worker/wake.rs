@@ -5,31 +5,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
 
+use crate::clock::Alarm;
+use crate::process::mask_all_but_faults;
 use crate::{clock, sys};
 
 /// How often a worker looks for requests where the kernel does not tell of them.
 const BLIND_LOOK: Duration = Duration::from_millis(500);
-
-/// The signals that are left alone: a fault of this process must end it.
-const FAULTS: [Signal; 7] = [
-    Signal::SIGSEGV,
-    Signal::SIGBUS,
-    Signal::SIGFPE,
-    Signal::SIGILL,
-    Signal::SIGABRT,
-    Signal::SIGTRAP,
-    Signal::SIGSYS,
-];
 
 /// Why a worker woke.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,8 +30,7 @@ pub(super) struct Woken {
 /// What a worker sleeps on.
 pub(super) struct Wake {
     signals: SignalFd,
-    /// On a clock that counts suspend.
-    timer: OwnedFd,
+    alarm: Alarm,
     /// The job's directory, kept open for its notices (dnotify: it costs no inotify instance, F52); `None` where the
     /// kernel has none.
     _directory: Option<OwnedFd>,
@@ -59,16 +45,12 @@ impl Wake {
         let mask = mask_all_but_faults()?;
         sys::hear_of_deaths()?;
         let signals = SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-        let timer = timerfd_create(
-            TimerfdClockId::Boottime,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, dir, flags, Mode::empty())?;
         let watched = sys::watch_directory(directory.as_fd(), Signal::SIGIO as i32).is_ok();
         Ok(Wake {
             signals,
-            timer,
+            alarm: Alarm::new()?,
             blind: !watched,
             _directory: watched.then_some(directory),
         })
@@ -81,13 +63,13 @@ impl Wake {
         sources: &[BorrowedFd<'_>],
     ) -> std::io::Result<Woken> {
         let blind = self.blind.then(|| clock::since_boot() + BLIND_LOOK);
-        self.set_timer(deadline.into_iter().chain(blind).min())?;
+        self.alarm.set(deadline.into_iter().chain(blind).min())?;
         let mut fds = Vec::with_capacity(sources.len() + 2);
         fds.push(PollFd::from_borrowed_fd(
             self.signals.as_fd(),
             PollFlags::IN,
         ));
-        fds.push(PollFd::from_borrowed_fd(self.timer.as_fd(), PollFlags::IN));
+        fds.push(PollFd::from_borrowed_fd(self.alarm.as_fd(), PollFlags::IN));
         fds.extend(
             sources
                 .iter()
@@ -112,35 +94,4 @@ impl Wake {
         }
         Ok(woken)
     }
-
-    fn set_timer(&self, deadline: Option<Duration>) -> std::io::Result<()> {
-        let zero = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // A value of zero would disarm the timer; a deadline in the past must fire.
-        let value = deadline.map_or(zero, |deadline| {
-            let deadline = deadline.max(Duration::from_nanos(1));
-            Timespec {
-                tv_sec: i64::try_from(deadline.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: deadline.subsec_nanos().into(),
-            }
-        });
-        let setting = Itimerspec {
-            it_interval: zero,
-            it_value: value,
-        };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
-        Ok(())
-    }
-}
-
-/// Block every signal but those of a fault; the ones that are blocked.
-pub(crate) fn mask_all_but_faults() -> std::io::Result<SigSet> {
-    let mut mask = SigSet::all();
-    for signal in FAULTS {
-        mask.remove(signal);
-    }
-    mask.thread_block()?;
-    Ok(mask)
 }
