@@ -6,7 +6,7 @@ use crate::control::Request;
 use crate::id::{JobId, Key, PoolName, Ticket, Token};
 use crate::place::Place;
 use crate::protocol::slot::give_back::Condition;
-use crate::record::{Claim, Descriptor, Line, Outcome, Session, Slot, Status, What};
+use crate::record::{Claim, Descriptor, Ground, Line, Outcome, Session, Slot, Status, What};
 
 /// The beginning of a protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub enum Call {
         pool: PoolName,
         slots: Option<u32>,
         paused: Option<bool>,
+        #[serde(flatten)]
+        ground: Ground,
     },
     ForgetPool {
         pool: PoolName,
@@ -175,6 +177,11 @@ pub enum Call {
     Enter {
         token: Token,
     },
+    Renew {
+        token: Token,
+        expires: Option<String>,
+        ticket: Ticket,
+    },
     ClaimSlot {
         occupant: InSlot,
         claim: Claim,
@@ -299,6 +306,7 @@ impl Call {
             Call::TakeBack { .. } => "take_back",
             Call::ForgetSession { .. } => "forget_session",
             Call::Enter { .. } => "enter",
+            Call::Renew { .. } => "renew",
             Call::ClaimSlot { .. } => "claim_slot",
             Call::GiveBack { .. } => "give_back",
             Call::RemoveSlot { .. } => "remove_slot",

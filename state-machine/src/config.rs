@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
 use crate::id::PoolName;
-use crate::record::{self, PauseMode};
+use crate::record::{self, Bytes, Ground, MAINTENANCE_TIMEOUT_MS, PauseMode, Upkeep};
 use crate::retention::Retention;
 use crate::units;
 
@@ -43,6 +43,52 @@ pub struct Project {
 pub struct Pool {
     /// How many slots it has; as many as the machine has processors where absent.
     pub slots: Option<u32>,
+    /// The git repository that its slots are worktrees of; a path, from the directory of this file if it is relative.
+    pub source: Option<String>,
+    /// The command that fills a new slot which is no worktree.
+    #[serde(deserialize_with = "some_words")]
+    pub prepare: Option<Vec<String>>,
+    /// The command that is run in a slot when it is given back.
+    #[serde(deserialize_with = "some_words")]
+    pub reset: Option<Vec<String>>,
+    /// How its slots are maintained.
+    pub maintain: Option<Maintain>,
+}
+
+/// How the slots of a pool are maintained.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Maintain {
+    /// The command: program and arguments, run without a shell.
+    #[serde(deserialize_with = "words")]
+    pub command: Vec<String>,
+    /// How long it may run; ten minutes where absent.
+    #[serde(default, deserialize_with = "duration")]
+    pub timeout: Option<Duration>,
+    /// How often a supervisor has it run; never by itself where absent.
+    #[serde(default, deserialize_with = "duration")]
+    pub every: Option<Duration>,
+}
+
+impl Pool {
+    /// What its slots hold.
+    fn ground(&self) -> Ground {
+        let bytes = |words: &Vec<String>| words.iter().map(|word| Bytes::from(word.as_str())).collect();
+        Ground {
+            source: self.source.as_deref().map(Bytes::from),
+            prepare: self.prepare.as_ref().map(bytes),
+            reset: self.reset.as_ref().map(bytes),
+            maintain: self.maintain.as_ref().map(|maintain| Upkeep {
+                command: bytes(&maintain.command),
+                timeout_ms: maintain.timeout.map_or(MAINTENANCE_TIMEOUT_MS, ms),
+                every_ms: maintain.every.map(ms),
+            }),
+        }
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The supervisor.
@@ -55,7 +101,7 @@ pub struct Supervisor {
 }
 
 /// How a pool is set up, from the configuration and what somebody made of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolSetup {
     /// How many slots it has; `None` for as many as the machine has processors.
     pub slots: Option<u32>,
@@ -63,6 +109,8 @@ pub struct PoolSetup {
     pub paused: bool,
     /// Whether the configuration has it.
     pub configured: bool,
+    /// What its slots hold.
+    pub ground: Ground,
 }
 
 /// What a job gets when nobody says otherwise.
@@ -100,9 +148,7 @@ impl Keep {
     pub fn retention(&self) -> Retention {
         Retention {
             keep: self.keep,
-            older_than_ms: self
-                .older_than
-                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            older_than_ms: self.older_than.map(ms),
         }
     }
 }
@@ -126,7 +172,24 @@ impl Config {
                 .or(configured.and_then(|pool| pool.slots)),
             paused: made.is_some_and(|made| made.paused),
             configured: configured.is_some() || *name == PoolName::default(),
+            ground: made
+                .map(|made| made.ground.clone())
+                .unwrap_or_default()
+                .over(&configured.map(Pool::ground).unwrap_or_default()),
         })
+    }
+
+    /// The same for a file in the directory `dir`: what is a relative path in it is one from there.
+    #[must_use]
+    pub fn standing_in(mut self, dir: &str) -> Config {
+        for pool in self.pool.values_mut() {
+            if let Some(source) = &mut pool.source
+                && !source.starts_with('/')
+            {
+                *source = format!("{dir}/{source}");
+            }
+        }
+        self
     }
 
     /// Which ended jobs of a project a sweep keeps.
@@ -161,6 +224,21 @@ impl Config {
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     parsed(deserializer, units::duration)
+}
+
+/// The words of a command: at least one.
+fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    if words.is_empty() {
+        return Err(serde::de::Error::custom("a command has at least one word"));
+    }
+    Ok(words)
+}
+
+fn some_words<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    words(deserializer).map(Some)
 }
 
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
@@ -205,6 +283,30 @@ mod tests {
             config.retention.retention().older_than_ms,
             Some(604_800_000)
         );
+    }
+
+    #[test]
+    fn a_pool_says_what_its_slots_hold() {
+        let text = br#"
+            [pool.web]
+            slots = 3
+            source = "."
+            reset = ["git", "clean", "-fdx"]
+            maintain = { command = ["cargo", "fetch"], every = "1d" }
+        "#;
+        let config = Config::decode(text).unwrap();
+        let web = PoolName::parse("web").unwrap();
+        let ground = config.pool(&web, None).unwrap().ground;
+        assert_eq!(ground.source, Some(".".into()));
+        assert_eq!(ground.reset.map(|words| words.len()), Some(3));
+        let upkeep = ground.maintain.unwrap();
+        assert_eq!(upkeep.command, ["cargo".into(), "fetch".into()]);
+        assert_eq!(upkeep.timeout_ms, MAINTENANCE_TIMEOUT_MS);
+        assert_eq!(upkeep.every_ms, Some(86_400_000));
+        let bare = config.pool(&PoolName::default(), None).unwrap();
+        assert!(!bare.ground.has_place());
+        let error = Config::decode(b"[pool.web]\nprepare = []\n").unwrap_err();
+        assert!(error.to_string().contains("at least one word"), "{error}");
     }
 
     #[test]

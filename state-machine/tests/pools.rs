@@ -9,15 +9,17 @@ use fake::{Fake, Fault, How, Image};
 use state_machine::disk::{Create, Dir, Disk, Mode, Name};
 use state_machine::id::PoolName;
 use state_machine::protocol::pool::{Changed, PoolForgotten, Wish, change_pool, forget_pool};
-use state_machine::record::Pool;
+use state_machine::record::{Ground, Pool};
 
 const TWO: Wish = Wish {
     slots: Some(2),
     paused: None,
+    ground: Ground::NONE,
 };
 const PAUSE: Wish = Wish {
     slots: None,
     paused: Some(true),
+    ground: Ground::NONE,
 };
 
 fn pool() -> PoolName {
@@ -41,7 +43,11 @@ fn change(disk: &mut Fake, wish: Wish) -> Result<Changed, Fault> {
 }
 
 const fn made(slots: Option<u32>, paused: bool) -> Pool {
-    Pool { slots, paused }
+    Pool {
+        slots,
+        paused,
+        ground: Ground::NONE,
+    }
 }
 
 #[test]
@@ -85,12 +91,12 @@ fn whatever_a_change_dies_in_the_pool_is_as_before_or_as_wished() {
         for how in How::ALL {
             for k in 0.. {
                 let mut disk = Fake::on(Image::store());
-                if let Some(before) = before {
+                if let Some(before) = &before {
                     change(
                         &mut disk,
                         Wish {
                             slots: before.slots,
-                            paused: None,
+                            ..Wish::default()
                         },
                     )
                     .expect("it works");
@@ -101,11 +107,11 @@ fn whatever_a_change_dies_in_the_pool_is_as_before_or_as_wished() {
                     break;
                 }
                 assert_eq!(changed, Err(Fault), "a fault was swallowed");
-                let slots = before.and_then(|before| before.slots);
+                let slots = before.as_ref().and_then(|before| before.slots);
                 let wished = made(slots, true);
                 let is = recorded(&disk);
-                assert!(is == before || is == Some(wished), "{is:?}");
-                assert_eq!(change(&mut disk, PAUSE), Ok(Changed::Is(wished)));
+                assert!(is == before || is.as_ref() == Some(&wished), "{is:?}");
+                assert_eq!(change(&mut disk, PAUSE), Ok(Changed::Is(wished.clone())));
                 assert_eq!(recorded(&disk), Some(wished));
             }
         }

@@ -10,11 +10,11 @@ pub(super) fn change<D: Stage>(disk: &mut D, wish: Change) -> Result<Outcome, D:
     let wish = match wish {
         Change::TwoSlots => Wish {
             slots: Some(2),
-            paused: None,
+            ..Wish::default()
         },
         Change::Pause => Wish {
-            slots: None,
             paused: Some(true),
+            ..Wish::default()
         },
         Change::Forget => {
             return Ok(match forget_pool(disk, &pool())? {

@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
 use crate::id::PoolName;
 use crate::protocol::lock::lock_in_turn;
-use crate::record::{Damaged, Pool};
+use crate::record::{Damaged, Ground, Pool};
 
 /// What changing a pool came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +19,14 @@ pub enum Changed {
 }
 
 /// What is to be changed. What is absent stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wish {
     /// How many slots there are to be.
     pub slots: Option<u32>,
     /// Whether admission is to pause.
     pub paused: Option<bool>,
+    /// What the slots are to hold.
+    pub ground: Ground,
 }
 
 /// Change a pool's record, making it where there is none.
@@ -37,6 +39,7 @@ pub fn change_pool<D: Disk>(
         pool: pool.clone(),
         slots: wish.slots,
         paused: wish.paused,
+        ground: wish.ground.clone(),
     });
     let dir = Dir::Pool(pool.clone());
     if disk.mkdir(&dir)? == Change::Absent {
@@ -48,12 +51,16 @@ pub fn change_pool<D: Disk>(
     let Some(lock) = lock_placement(disk, &dir)? else {
         return Ok(Changed::Busy);
     };
-    let changed = change_locked(disk, pool, wish)?;
+    let changed = change_locked(disk, pool, &wish)?;
     disk.release(lock)?;
     Ok(changed)
 }
 
-fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: Wish) -> Result<Changed, D::Fault> {
+fn change_locked<D: Disk>(
+    disk: &mut D,
+    pool: &PoolName,
+    wish: &Wish,
+) -> Result<Changed, D::Fault> {
     let mut record = match disk.read_pool(pool)? {
         Read::Value(record) => record,
         Read::Absent => Pool::default(),
@@ -61,9 +68,10 @@ fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: Wish) -> Result<C
     };
     record.slots = wish.slots.or(record.slots);
     record.paused = wish.paused.unwrap_or(record.paused);
+    record.ground = wish.ground.over(&record.ground);
     let dir = Dir::Pool(pool.clone());
     let new = dir.at(Name::NewPool);
-    let written = disk.write(&new, &Content::Pool(record))? == Change::Done;
+    let written = disk.write(&new, &Content::Pool(record.clone()))? == Change::Done;
     disk.sync(&new)?;
     if !written || disk.rename(&new, &dir.at(Name::Pool))? != Change::Done {
         let why = "something else stands in its place, or its directory was taken away";

@@ -4,6 +4,7 @@
 
 mod bytes;
 mod descriptor;
+mod ground;
 mod history;
 mod pool;
 mod session;
@@ -15,6 +16,7 @@ pub(crate) use bytes::plain;
 pub use descriptor::{
     After, AfterWhen, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode, Pull,
 };
+pub use ground::{Ground, MAINTENANCE_TIMEOUT_MS, Upkeep};
 pub use history::{History, Line, What};
 pub use pool::Pool;
 pub use session::Session;

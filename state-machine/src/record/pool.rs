@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Damaged;
+use super::{Damaged, Ground};
 
 /// What somebody made of a pool. What is absent is as it is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Pool {
     /// How many slots it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -14,6 +14,9 @@ pub struct Pool {
     /// Whether no job is admitted; those inside stay.
     #[serde(default)]
     pub paused: bool,
+    /// What its slots hold.
+    #[serde(flatten)]
+    pub ground: Ground,
 }
 
 impl Pool {

@@ -73,14 +73,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             &name,
             Wish {
                 slots,
-                paused: None,
+                ..Wish::default()
             },
         )?,
         "pause" | "resume" => store.set_pool(
             &name,
             Wish {
-                slots: None,
                 paused: Some(verb == "pause"),
+                ..Wish::default()
             },
         )?,
         _ => remove(&store, &name)?,

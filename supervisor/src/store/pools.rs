@@ -110,7 +110,7 @@ impl Store {
             name,
             Wish {
                 slots: Some(slots),
-                paused: None,
+                ..Wish::default()
             },
         )
     }

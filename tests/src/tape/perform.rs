@@ -22,6 +22,7 @@ use state_machine::protocol::slot::mend::{mend, take_broken};
 use state_machine::protocol::slot::occupy::{Occupant, leave, occupy};
 use state_machine::protocol::slot::place::place;
 use state_machine::protocol::slot::remove::remove_slot;
+use state_machine::protocol::slot::renew::renew;
 use state_machine::protocol::slot::session::{forget_session, open_session, take_back};
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{start, start_numbered};
@@ -66,7 +67,16 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
             pool,
             slots,
             paused,
-        } => drop(change_pool(disk, &pool, Wish { slots, paused })),
+            ground,
+        } => drop(change_pool(
+            disk,
+            &pool,
+            Wish {
+                slots,
+                paused,
+                ground,
+            },
+        )),
         Call::ForgetPool { pool } => drop(forget_pool(disk, &pool)),
         Call::ClaimSupervision => drop(claim_supervision(disk)),
         Call::IsSupervised => drop(is_supervised(disk)),
@@ -190,6 +200,11 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
         Call::TakeBack { token } => drop(take_back(disk, &token)),
         Call::ForgetSession { token } => drop(forget_session(disk, &token)),
         Call::Enter { token } => drop(enter(disk, &token)),
+        Call::Renew {
+            token,
+            expires,
+            ticket,
+        } => drop(renew(disk, &token, expires, &ticket)),
         Call::ClaimSlot { occupant, claim } => {
             drop(claim_slot(disk, &mut occupying(occupant), claim));
         }

@@ -293,8 +293,8 @@ impl Act {
             }
             (Act::PausePool, _) => {
                 let wish = Wish {
-                    slots: None,
                     paused: Some(true),
+                    ..Wish::default()
                 };
                 told.changed = matches!(change_pool(disk, &pool(), wish)?, Changed::Is(_));
             }

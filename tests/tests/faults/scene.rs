@@ -410,7 +410,7 @@ pub(crate) fn pool() -> PoolName {
 fn make_pool(disk: &mut FsDisk) {
     let wish = Wish {
         slots: Some(3),
-        paused: None,
+        ..Wish::default()
     };
     let changed = change_pool(disk, &pool(), wish).expect("this disk works");
     assert!(matches!(changed, Changed::Is(_)), "{changed:?}");

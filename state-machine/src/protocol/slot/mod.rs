@@ -18,5 +18,6 @@ pub mod mend;
 pub mod occupy;
 pub mod place;
 pub mod remove;
+pub mod renew;
 pub mod session;
 mod write;
