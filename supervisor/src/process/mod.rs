@@ -4,8 +4,8 @@
 //! Mechanics only. When to stop, what to record and how long to wait is the worker's business;
 //! files of a job other than the descriptors handed in are nobody's here.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "slots are not wired in yet"))]
 mod bounded;
+mod inside;
 mod leader;
 mod leftovers;
 mod marked;
@@ -20,7 +20,8 @@ mod tree;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use bounded::{Minder, serve_on_stdin};
+pub(crate) use bounded::{Minder, Outcome, Ran, Work, environment, serve_on_stdin};
+pub(crate) use inside::{Census, census};
 pub(crate) use leader::Leader;
 pub(crate) use leftovers::{DIRECTORY_VARIABLE, Job, count, end};
 pub(crate) use marked::{Marked, all_marked};

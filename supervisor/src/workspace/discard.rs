@@ -1,0 +1,89 @@
+//! Giving up the work in a workspace, by name: what `--force` does.
+
+use super::git::{Does, Git};
+use super::place::{Entry, Standing, lstat, repository};
+use super::reset::Force;
+use super::unfinished::Unfinished;
+use super::work::{Kind, filled};
+use super::{Hands, Judgement, Trouble, Workspace, erase};
+
+impl Workspace {
+    /// Give up everything in it that is landed nowhere, and bring it to a fresh state; what was given up, a sentence each.
+    ///
+    /// Commits are named with their hashes: git keeps what nothing leads to for a while (two weeks, unless configured otherwise), and
+    /// `git branch NAME HASH` in the repository brings it back. What was put aside by a rebase or merge is put into the stash.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Kept`] when it is broken or cannot be judged, or not sound afterwards. Then it may be given up in part, and the rest
+    /// is still told of by a judgement.
+    pub(crate) fn discard(&self, hands: &mut Hands<'_>) -> Result<Vec<String>, Trouble> {
+        match self.unfinished()? {
+            None | Some(Unfinished::Reset) => {}
+            Some(other) => return Err(Trouble::Kept(Judgement::Unfinished(other))),
+        }
+        let Some(source) = self.repository_dir() else {
+            return Ok(Vec::new());
+        };
+        let mut git = Git::new(hands);
+        let repository = repository(&mut git, source)?;
+        let entry = match self.standing(&repository)? {
+            Standing::Agrees(entry) => entry,
+            Standing::Differs(how) => return Err(Trouble::Kept(Judgement::Broken(how))),
+        };
+        let examined = self.examine_worktree(&mut git, &repository)?;
+        let work = match examined.judgement {
+            Judgement::Sound => return Ok(Vec::new()),
+            Judgement::Work(work) => work,
+            other => return Err(Trouble::Kept(other)),
+        };
+        quit(&mut git, self, &entry)?;
+        if work.iter().any(|one| one.kind == Kind::Submodule) {
+            self.empty_submodules(&examined.tracked, &entry)?;
+        }
+        self.refresh(&mut git, &repository, &examined.tracked, Force::Yes)?;
+        match self.examine_worktree(&mut git, &repository)?.judgement {
+            Judgement::Sound => {}
+            other => return Err(Trouble::Kept(other)),
+        }
+        Ok(work.iter().map(ToString::to_string).collect())
+    }
+
+    /// Make every submodule as empty as it is in a worktree just cut, their repositories included.
+    fn empty_submodules(
+        &self,
+        tracked: &[super::tracked::Tracked],
+        entry: &Entry,
+    ) -> Result<(), Trouble> {
+        for one in filled(self.dir(), tracked)? {
+            let path = self.dir().join(&one.path);
+            erase(&path)?;
+            std::fs::create_dir(&path)
+                .map_err(|error| crate::error::DiskError::new("make", &path, error))?;
+        }
+        erase(&entry.path.join("modules"))
+    }
+}
+
+/// Have git forget what it has begun, in the way that puts into the stash what it has put aside. One that fails is no matter:
+/// what is left is overwritten, and judged afterwards.
+fn quit(git: &mut Git<'_, '_>, workspace: &Workspace, entry: &Entry) -> Result<(), Trouble> {
+    let is_am = lstat(&entry.path.join("rebase-apply/applying"))?.is_some();
+    let apply = if is_am { "am" } else { "rebase" };
+    for (mark, arguments) in [
+        ("rebase-merge", ["rebase", "--quit"].as_slice()),
+        ("rebase-apply", &[apply, "--quit"]),
+        ("sequencer", &["cherry-pick", "--quit"]),
+        ("CHERRY_PICK_HEAD", &["cherry-pick", "--quit"]),
+        ("REVERT_HEAD", &["revert", "--quit"]),
+        ("MERGE_HEAD", &["merge", "--quit"]),
+        ("MERGE_AUTOSTASH", &["merge", "--quit"]),
+        ("BISECT_LOG", &["bisect", "reset", "HEAD"]),
+        ("BISECT_START", &["bisect", "reset", "HEAD"]),
+    ] {
+        if lstat(&entry.path.join(mark))?.is_some() {
+            git.call(workspace.dir(), Does::Change, arguments, None, &[])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Taking a workspace away: its directory goes to where it can be deleted at leisure, and exactly its own registration goes from
+//! the repository. Never by `git worktree prune`, which takes that of every worktree that is only absent (S13).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::git::Git;
+use super::place::{Entry, Occupant, Repository, Standing, occupant, repository};
+use super::unfinished::Unfinished;
+use super::{Hands, Judgement, Trouble, Workspace, erase};
+use crate::error::DiskError;
+
+/// What a removal has left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removed {
+    /// The directory is where it was to be put, to be erased.
+    ToErase,
+    /// There is no directory.
+    Nothing,
+}
+
+impl Workspace {
+    /// Take it away: the directory is renamed to `trash`, which is on the same file system and not there yet, and its registration
+    /// deleted. One that was interrupted goes on.
+    ///
+    /// By `force`, one is taken too that holds work, or is missing or broken. What is not its own is never taken: a directory that
+    /// belongs to another repository or is registered for another place, and a link.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Kept`] when it is not sound and not forced, [`Trouble::Refused`] when what is there is not this workspace, or when
+    /// somebody else has locked the worktree.
+    pub(crate) fn remove(
+        &self,
+        hands: &mut Hands<'_>,
+        trash: &Path,
+        force: bool,
+    ) -> Result<Removed, Trouble> {
+        let is_under_way = self.unfinished()?;
+        if !force && is_under_way.is_none() {
+            match self.examine(hands)? {
+                Judgement::Sound => {}
+                other => return Err(Trouble::Kept(other)),
+            }
+        }
+        let source = self.repository_dir();
+        let repository = source
+            .map(|source| repository(&mut Git::new(hands), source))
+            .transpose()?;
+        let goes = self.is_to_go(repository.as_ref(), force || is_under_way.is_some())?;
+        self.begin(Unfinished::Removal)?;
+        if goes {
+            fs::rename(self.dir(), trash)
+                .map_err(|error| DiskError::new("move", self.dir(), error))?;
+        }
+        if let Some(repository) = &repository {
+            self.unregister(repository)?;
+        }
+        self.finish()?;
+        Ok(if goes {
+            Removed::ToErase
+        } else {
+            Removed::Nothing
+        })
+    }
+
+    /// Whether there is a directory that is to be moved away. One that is not this workspace's is refused.
+    fn is_to_go(&self, repository: Option<&Repository>, may_differ: bool) -> Result<bool, Trouble> {
+        let refused = |how: String| Err(Trouble::Refused(format!("{how}; it was left as it is")));
+        let occupant = occupant(self.dir())?;
+        let Some(repository) = repository else {
+            return match occupant {
+                Occupant::Nothing => Ok(false),
+                Occupant::Plain | Occupant::Repository | Occupant::Linked(_) => Ok(true),
+                Occupant::Symlink | Occupant::Other => {
+                    refused(format!("{} is not a directory", self.dir().display()))
+                }
+            };
+        };
+        for entry in repository.entries_for(self)? {
+            if let Some(why) = entry.is_locked_by_others(&self.lock_reason()) {
+                let dir = self.dir().display();
+                return refused(format!("{dir} is locked by somebody else: {why}"));
+            }
+        }
+        match (self.standing(repository)?, occupant) {
+            (Standing::Agrees(_), _) => Ok(true),
+            (Standing::Differs(how), _) if !may_differ => refused(how),
+            (Standing::Differs(_), Occupant::Nothing) => Ok(false),
+            // Its .git was deleted. It is ours if that is what is registered for this path.
+            (Standing::Differs(how), Occupant::Plain) => {
+                if repository.entries_for(self)?.is_empty() {
+                    refused(how)
+                } else {
+                    Ok(true)
+                }
+            }
+            // It was ours, and its registration is gone.
+            (Standing::Differs(how), Occupant::Linked(entry)) => {
+                if repository.has_entry(&entry) && !entry.exists() {
+                    Ok(true)
+                } else {
+                    refused(how)
+                }
+            }
+            (Standing::Differs(how), _) => refused(how),
+        }
+    }
+
+    /// Delete what the repository has registered for this workspace, and nothing else, as `git worktree remove` does.
+    pub(super) fn unregister(&self, repository: &Repository) -> Result<(), Trouble> {
+        for entry in repository.entries_for(self)? {
+            delete(&entry)?;
+        }
+        // As git does, so that a repository without worktrees is as it was.
+        let _ = fs::remove_dir(repository.worktrees());
+        Ok(())
+    }
+}
+
+/// Delete a registration, what says whose it is last: should this be interrupted, it is found again.
+fn delete(entry: &Entry) -> Result<(), Trouble> {
+    let failed = |error| DiskError::new("remove", &entry.path, error);
+    for below in fs::read_dir(&entry.path).map_err(failed)? {
+        let below = below.map_err(failed)?;
+        if below.file_name() != "locked" {
+            erase(&below.path())?;
+        }
+    }
+    match fs::remove_file(entry.path.join("locked")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error).into()),
+        _ => {}
+    }
+    fs::remove_dir(&entry.path).map_err(failed)?;
+    Ok(())
+}
