@@ -5,6 +5,7 @@ use std::fs;
 
 use super::git::Git;
 use super::place::{Occupant, Repository, Standing, lstat, occupant, repository};
+use super::settings::remember;
 use super::unfinished::Unfinished;
 use super::{Chore, Hands, Judgement, Trouble, Workspace, erase};
 use crate::error::DiskError;
@@ -23,7 +24,7 @@ impl Workspace {
         prepare: Option<&Chore<'_>>,
     ) -> Result<(), Trouble> {
         let source = self.repository_dir();
-        let mut git = Git::new(hands);
+        let mut git = self.git(hands);
         let repository = source
             .map(|source| repository(&mut git, source))
             .transpose()?;
@@ -89,8 +90,9 @@ impl Workspace {
                     repository.head.as_ref(),
                 ];
                 git.change(source, &add)?;
-                if let Standing::Differs(how) = self.standing(repository)? {
-                    return Err(Trouble::Refused(how));
+                match self.standing(repository)? {
+                    Standing::Agrees(entry) => remember(&entry)?,
+                    Standing::Differs(how) => return Err(Trouble::Refused(how)),
                 }
             }
             _ => fs::create_dir(dir).map_err(|error| DiskError::new("make", dir, error))?,

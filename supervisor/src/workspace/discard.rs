@@ -1,7 +1,7 @@
 //! Giving up the work in a workspace, by name: what `--force` does.
 
 use super::git::{Does, Git};
-use super::place::{Entry, Standing, lstat, repository};
+use super::place::{Entry, lstat, repository};
 use super::reset::Force;
 use super::unfinished::Unfinished;
 use super::work::{Kind, filled};
@@ -25,23 +25,22 @@ impl Workspace {
         let Some(source) = self.repository_dir() else {
             return Ok(Vec::new());
         };
-        let mut git = Git::new(hands);
+        let mut git = self.git(hands);
         let repository = repository(&mut git, source)?;
-        let entry = match self.standing(&repository)? {
-            Standing::Agrees(entry) => entry,
-            Standing::Differs(how) => return Err(Trouble::Kept(Judgement::Broken(how))),
+        let mut examined = self.examine_worktree(&mut git, &repository)?;
+        let judgement = std::mem::replace(&mut examined.judgement, Judgement::Sound);
+        let work = match (judgement, &examined.entry) {
+            (Judgement::Sound, _) => return Ok(Vec::new()),
+            (Judgement::Work(work), Some(entry)) => {
+                quit(&mut git, self, entry)?;
+                if work.iter().any(|one| one.kind == Kind::Submodule) {
+                    self.empty_submodules(&examined.tracked, entry)?;
+                }
+                work
+            }
+            (other, _) => return Err(Trouble::Kept(other)),
         };
-        let examined = self.examine_worktree(&mut git, &repository)?;
-        let work = match examined.judgement {
-            Judgement::Sound => return Ok(Vec::new()),
-            Judgement::Work(work) => work,
-            other => return Err(Trouble::Kept(other)),
-        };
-        quit(&mut git, self, &entry)?;
-        if work.iter().any(|one| one.kind == Kind::Submodule) {
-            self.empty_submodules(&examined.tracked, &entry)?;
-        }
-        self.refresh(&mut git, &repository, &examined.tracked, Force::Yes)?;
+        self.refresh(&mut git, &repository, &examined, Force::Yes)?;
         match self.examine_worktree(&mut git, &repository)?.judgement {
             Judgement::Sound => {}
             other => return Err(Trouble::Kept(other)),

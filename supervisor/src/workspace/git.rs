@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::fs::{MemfdFlags, memfd_create};
 use state_machine::record::Exit;
 
-use super::{Chore, Hands, Trouble};
+use super::{Chore, Hands, Trouble, Workspace};
 use crate::clock::since_boot;
 use crate::error::DiskError;
 use crate::process::{self, Outcome, Ran, Work};
@@ -29,6 +29,10 @@ const SETTINGS: [&str; 8] = [
     "status.renames=false",
     "core.quotePath=false",
 ];
+
+/// What a worktree is written with, whoever has it written: a worker, whose own files are for its own eyes only, or a person. Who
+/// may come so far at all is settled by the directories above it.
+const UMASK: u32 = 0o022;
 
 /// The environment for commands of a pool's owner in a workspace: without what git passes on to hooks, and with git's own
 /// maintenance off, which would otherwise go on in the background when the command is done.
@@ -76,12 +80,28 @@ pub(super) struct Git<'h, 'a> {
     hands: &'h mut Hands<'a>,
     /// When all of them must be done, in time since boot.
     until: Duration,
+    /// A directory that git does not look for a repository in, coming from below.
+    ceiling: PathBuf,
+}
+
+impl Workspace {
+    /// The calls of git of one operation on this workspace. Should its `.git` be gone by then, a repository that it happens to be
+    /// in is not taken for it.
+    pub(super) fn git<'h, 'a>(&self, hands: &'h mut Hands<'a>) -> Git<'h, 'a> {
+        let real = self.real_dir();
+        Git::new(hands, real.parent().unwrap_or(Path::new("/")))
+    }
 }
 
 impl<'h, 'a> Git<'h, 'a> {
-    pub(super) fn new(hands: &'h mut Hands<'a>) -> Git<'h, 'a> {
+    pub(super) fn new(hands: &'h mut Hands<'a>, ceiling: &Path) -> Git<'h, 'a> {
         let until = since_boot() + hands.within;
-        Git { hands, until }
+        let ceiling = ceiling.to_owned();
+        Git {
+            hands,
+            until,
+            ceiling,
+        }
     }
 
     /// What git prints, run in `dir` with these arguments.
@@ -153,6 +173,11 @@ impl<'h, 'a> Git<'h, 'a> {
             ("GIT_LITERAL_PATHSPECS", "1"),
             ("GIT_EDITOR", "false"),
         ]);
+        env.push(("GIT_CEILING_DIRECTORIES".into(), (&self.ceiling).into()));
+        if does == Does::Look {
+            // Of a repository that has only a part of its objects, what is missing is not fetched to look at something.
+            env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
+        }
         for (name, value) in variables {
             env.push((name.into(), value.into()));
         }
@@ -164,7 +189,7 @@ impl<'h, 'a> Git<'h, 'a> {
                 argv: &argv,
                 env: &env,
                 cwd: dir,
-                umask: None,
+                umask: Some(UMASK),
                 stdin: input.as_ref().map(AsFd::as_fd),
                 stdout: output.as_fd(),
                 stderr: complaints.as_fd(),
@@ -208,7 +233,7 @@ impl<'h, 'a> Git<'h, 'a> {
             argv: chore.argv,
             env: &environment(),
             cwd: dir,
-            umask: None,
+            umask: Some(UMASK),
             stdin: None,
             stdout: chore.log,
             stderr: chore.log,

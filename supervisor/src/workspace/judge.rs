@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::git::Git;
-use super::place::{Occupant, Repository, Standing, occupant, repository};
+use super::place::{Entry, Occupant, Repository, Standing, occupant, repository};
 use super::tracked::Tracked;
 use super::unfinished::Unfinished;
 use super::work::Unlanded;
@@ -51,6 +51,8 @@ pub(super) struct Examined {
     pub(super) judgement: Judgement,
     /// Everything tracked, where it came so far.
     pub(super) tracked: Vec<Tracked>,
+    /// Its registration, where that agrees.
+    pub(super) entry: Option<Entry>,
 }
 
 impl From<Judgement> for Examined {
@@ -58,6 +60,7 @@ impl From<Judgement> for Examined {
         Examined {
             judgement,
             tracked: Vec::new(),
+            entry: None,
         }
     }
 }
@@ -78,7 +81,7 @@ impl Workspace {
         let Some(source) = self.repository_dir() else {
             return self.examine_directory();
         };
-        let mut git = Git::new(hands);
+        let mut git = self.git(hands);
         // What stands there is told of also when the repository is away.
         if occupant(self.dir())? == Occupant::Nothing {
             let why = format!("{} is missing", self.dir().display());
@@ -107,6 +110,7 @@ impl Workspace {
                     Judgement::Work(findings.unlanded)
                 },
                 tracked: findings.tracked,
+                entry: Some(entry),
             }),
             Err(Trouble::Git { what, said }) if !is_about_its_owner(&said) => {
                 Ok(Judgement::Broken(format!("git {what} fails in it: {said}")).into())

@@ -44,7 +44,7 @@ pub(crate) fn clear_maintenance_lock(
     hands: &mut Hands<'_>,
     source: &Path,
 ) -> Result<Option<PathBuf>, Trouble> {
-    let common = repository(&mut Git::new(hands), source)?.common;
+    let common = repository(&mut Git::new(hands, Path::new("/")), source)?.common;
     let path = common.join("objects/maintenance.lock");
     let Some(lock) = Lock::at(&path)? else {
         return Ok(None);

@@ -1,6 +1,5 @@
 //! Repairing a worktree that is all there, and only points to where its repository was, or is registered for where it was itself.
 
-use super::git::Git;
 use super::place::{Occupant, Standing, occupant, repository};
 use super::{Hands, Judgement, Trouble, Workspace};
 
@@ -9,7 +8,7 @@ impl Workspace {
     /// touched; what it is then is said.
     pub(crate) fn mend(&self, hands: &mut Hands<'_>) -> Result<Judgement, Trouble> {
         if let Some(source) = self.repository_dir() {
-            let mut git = Git::new(hands);
+            let mut git = self.git(hands);
             let repository = repository(&mut git, source)?;
             if let (Standing::Differs(how), Occupant::Linked(_)) =
                 (self.standing(&repository)?, occupant(self.dir())?)

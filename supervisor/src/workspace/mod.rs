@@ -13,7 +13,7 @@
 //! | `judge`, `work` | whether one can be used again; the work in it that is landed nowhere |
 //! | `status`, `tracked` | what two calls of git say |
 //! | `lock` | locks that a killed git has left |
-//! | `reset`, `discard` | the state of one just cut; giving up what is in it |
+//! | `reset`, `settings`, `discard` | the state of one just cut, and what git has configured for it; giving up what is in it |
 //! | `remove`, `erase`, `mend` | taking it away; deleting a tree; repairing what only points to the wrong place |
 //!
 //! Nothing here knows a record, a claim or a lock of ours: the caller has the slot to itself, and sees to it that no process works
@@ -29,6 +29,7 @@ mod mend;
 mod place;
 mod remove;
 mod reset;
+mod settings;
 mod status;
 mod tracked;
 mod trouble;

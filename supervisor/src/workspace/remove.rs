@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::git::Git;
 use super::place::{Entry, Occupant, Repository, Standing, occupant, repository};
 use super::unfinished::Unfinished;
 use super::{Hands, Judgement, Trouble, Workspace, erase};
@@ -46,7 +45,7 @@ impl Workspace {
         }
         let source = self.repository_dir();
         let repository = source
-            .map(|source| repository(&mut Git::new(hands), source))
+            .map(|source| repository(&mut self.git(hands), source))
             .transpose()?;
         let goes = self.is_to_go(repository.as_ref(), force || is_under_way.is_some())?;
         self.begin(Unfinished::Removal)?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::erase::soften;
 use super::git::{Does, Git};
+use super::judge::Examined;
 use super::place::{Repository, lstat, repository};
 use super::status::{ARGUMENTS, Status};
 use super::tracked::{Tracked, tracked};
@@ -45,7 +46,7 @@ impl Workspace {
         let Some(source) = self.repository_dir() else {
             return self.reset_directory(hands, command);
         };
-        let mut git = Git::new(hands);
+        let mut git = self.git(hands);
         let repository = repository(&mut git, source)?;
         let examined = self.examine_worktree(&mut git, &repository)?;
         match examined.judgement {
@@ -54,7 +55,7 @@ impl Workspace {
             other => return Err(Trouble::Kept(other)),
         }
         self.begin(Unfinished::Reset)?;
-        self.refresh(&mut git, &repository, &examined.tracked, force)?;
+        self.refresh(&mut git, &repository, &examined, force)?;
         let ran = command
             .map(|command| git.chore("reset", self.dir(), command))
             .transpose()?;
@@ -80,7 +81,7 @@ impl Workspace {
             return Ok(None);
         };
         self.begin(Unfinished::Reset)?;
-        let ran = Git::new(hands).chore("reset", self.dir(), command)?;
+        let ran = self.git(hands).chore("reset", self.dir(), command)?;
         self.finish()?;
         Ok(Some(ran))
     }
@@ -90,10 +91,14 @@ impl Workspace {
         &self,
         git: &mut Git<'_, '_>,
         repository: &Repository,
-        all: &[Tracked],
+        examined: &Examined,
         force: Force,
     ) -> Result<(), Trouble> {
         let dir = self.dir();
+        let all = &examined.tracked;
+        if let Some(entry) = &examined.entry {
+            self.restore_settings(git, entry)?;
+        }
         restore_rights(dir, all)?;
         let had_flags = clear_flags(git, dir, all)?;
         // What was left out behind git's back is put back only where it may overwrite; nothing of it is changed.

@@ -192,3 +192,67 @@ fn a_reset_whose_command_fails_is_not_finished() {
         assert!(nothing.dir().join("new").exists());
     });
 }
+
+/// S39: a part of the tree, or a configuration, that a session has chosen is not the next one's.
+#[test]
+fn settings_of_a_session_do_not_stay() {
+    with_git(|| {
+        let mut bench = Bench::new();
+        let slot = bench.cut("1");
+        let dir = slot.dir();
+        bench.git(dir, &["sparse-checkout", "set", "--no-cone", "/a"]);
+        bench.git(dir, &["config", "--worktree", "core.autocrlf", "true"]);
+        assert!(!dir.join("dir/b").exists());
+        bench.assert_sound(&slot);
+        let fresh = fresh(&mut bench);
+        assert!(fresh.contains_key(Path::new("dir/b")));
+        bench.reset(&slot).unwrap();
+        assert_eq!(tree(dir), fresh);
+        assert_eq!(
+            bench.git(dir, &["config", "--default", "no", "core.autocrlf"]),
+            "no"
+        );
+    });
+}
+
+/// Of a repository that is checked out in part, a slot has that part.
+#[test]
+fn a_part_stays_a_part() {
+    with_git(|| {
+        let mut bench = Bench::new();
+        let source = bench.source();
+        bench.git(
+            &source,
+            &["sparse-checkout", "set", "--no-cone", "/a", "/.gitignore"],
+        );
+        let slot = bench.cut("1");
+        let dir = slot.dir();
+        assert!(!dir.join("dir/b").exists());
+        let fresh = fresh(&mut bench);
+        bench.reset(&slot).unwrap();
+        assert_eq!(tree(dir), fresh);
+        bench.git(dir, &["sparse-checkout", "disable"]);
+        assert!(dir.join("dir/b").exists());
+        bench.assert_sound(&slot);
+        bench.reset(&slot).unwrap();
+        assert_eq!(tree(dir), fresh);
+    });
+}
+
+/// Whoever has it written, a worktree is the same.
+#[test]
+fn the_mask_of_whoever_resets_is_no_matter() {
+    with_git(|| {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+        let mut bench = Bench::new();
+        let slot = bench.cut("1");
+        let mode = |name: &str| {
+            fs::metadata(slot.dir().join(name))
+                .unwrap()
+                .permissions()
+                .mode()
+        };
+        assert_eq!(mode("a") & 0o777, 0o644);
+        assert_eq!(mode("dir") & 0o777, 0o755);
+    });
+}
