@@ -73,7 +73,12 @@ pub struct Maintain {
 impl Pool {
     /// What its slots hold.
     fn ground(&self) -> Ground {
-        let bytes = |words: &Vec<String>| words.iter().map(|word| Bytes::from(word.as_str())).collect();
+        let bytes = |words: &Vec<String>| {
+            words
+                .iter()
+                .map(|word| Bytes::from(word.as_str()))
+                .collect()
+        };
         Ground {
             source: self.source.as_deref().map(Bytes::from),
             prepare: self.prepare.as_ref().map(bytes),
@@ -235,9 +240,7 @@ fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     Ok(words)
 }
 
-fn some_words<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<String>>, D::Error> {
+fn some_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     words(deserializer).map(Some)
 }
 

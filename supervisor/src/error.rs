@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use state_machine::id::{BadWord, JobId, PoolName};
+use state_machine::id::{BadWord, JobId, PoolName, Token};
 use state_machine::job::State;
 use state_machine::resolve::Unresolved;
 use thiserror::Error;
@@ -73,6 +73,38 @@ pub enum Error {
     /// There is no such pool.
     #[error("there is no pool '{0}'; make it with: outlive pool add {0} --slots N")]
     NoPool(PoolName),
+    /// The pool's slots have no place to work in.
+    #[error(
+        "the slots of the pool '{0}' have no place to work in; give it one with: outlive pool set {0} --source REPOSITORY"
+    )]
+    NoPlace(PoolName),
+    /// No such session is open.
+    #[error("no session '{0}' is open")]
+    NoSession(Token),
+    /// No slot of the pool is idle.
+    #[error("no slot of the pool {pool} is idle: {}", who.join("; "))]
+    NoSlot {
+        /// The pool.
+        pool: PoolName,
+        /// Who has each of them, since when, or what is wrong with it.
+        who: Vec<String>,
+    },
+    /// A slot is broken, or kept for what would be lost; nothing was changed.
+    #[error("{slot}: {why}")]
+    Kept {
+        /// The slot, or the pool.
+        slot: String,
+        /// What is wrong or would be lost, and what to do.
+        why: String,
+    },
+    /// What a slot holds cannot be made, looked at or changed.
+    #[error("{slot}: {why}")]
+    Place {
+        /// The slot, or the pool.
+        slot: String,
+        /// Why not.
+        why: String,
+    },
     /// The store has a supervisor already.
     #[error("the store has a supervisor already{}", pid.map_or(String::new(), |pid| format!(" (process {pid})")))]
     Supervised {
@@ -141,10 +173,11 @@ impl Error {
     /// The exit code of the command line for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Usage(_) | Error::BadWord { .. } => 2,
+            Error::Usage(_) | Error::BadWord { .. } | Error::NoPlace(_) => 2,
             Error::Unresolved(Unresolved::Unknown { .. })
             | Error::Gone(_)
             | Error::NoPool(_)
+            | Error::NoSession(_)
             | Error::Unsupervised => 3,
             Error::Unresolved(Unresolved::Ambiguous { .. }) => 4,
             Error::TimedOut(_) => 5,
@@ -156,7 +189,9 @@ impl Error {
             | Error::Supervised { .. }
             | Error::NotNow(_)
             | Error::Busy(_) => 6,
-            Error::Disk(_) | Error::Damaged { .. } | Error::Worker(_) => 1,
+            Error::NoSlot { .. } => 7,
+            Error::Kept { .. } => 8,
+            Error::Disk(_) | Error::Damaged { .. } | Error::Worker(_) | Error::Place { .. } => 1,
         }
     }
 }

@@ -26,11 +26,11 @@ mod socket;
 mod sys;
 mod watch;
 mod watcher;
-#[cfg_attr(not(test), expect(dead_code, reason = "slots are not wired in yet"))]
 mod workspace;
 
 pub mod cli;
 pub mod disk;
+pub mod slots;
 pub mod spawner;
 pub mod store;
 pub mod supervisor;

@@ -56,11 +56,7 @@ pub fn change_pool<D: Disk>(
     Ok(changed)
 }
 
-fn change_locked<D: Disk>(
-    disk: &mut D,
-    pool: &PoolName,
-    wish: &Wish,
-) -> Result<Changed, D::Fault> {
+fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: &Wish) -> Result<Changed, D::Fault> {
     let mut record = match disk.read_pool(pool)? {
         Read::Value(record) => record,
         Read::Absent => Pool::default(),

@@ -15,11 +15,15 @@ pub(super) const USAGE: u8 = 2;
 /// It is refused as things are.
 pub(super) const REFUSED: u8 = 6;
 
+/// A slot is broken.
+pub(super) const BROKEN: u8 = 8;
+
 /// The table, as the help shows it.
 pub(super) const TABLE: &str = "\
 Exit codes:
   0 done as asked   1 what was asked about failed   2 usage   3 no such job
   4 ambiguous       5 timed out                     6 refused (not ended, held, not now)
+  7 no slot is idle 8 a slot is broken, or kept for what would be lost
   wait and run --wait give the job's own status: its code, 128+signal (143 when cancelled),
   75 interrupted, 124 its timeout, 126 or 127 it could not be started";
 

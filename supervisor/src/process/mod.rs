@@ -15,6 +15,7 @@ mod program;
 mod signal;
 mod spawn;
 mod stdin;
+mod tenants;
 mod tree;
 
 #[cfg(test)]
@@ -29,7 +30,34 @@ pub(crate) use mask::mask_all_but_faults;
 pub(crate) use signal::{signal_everyone, signal_one};
 pub(crate) use spawn::{CannotStart, Command, Waiting, fork_command};
 pub(crate) use stdin::socket_on_stdin;
+pub(crate) use tenants::{SLOT_VARIABLE, Tenancy, named};
 pub(crate) use tree::{
     Frozen, become_subreaper, freeze, is_empty, is_empty_after_reaping, kill_round, name_all,
     others, reap_adopted, signal_at_once, signal_lone, survivors, thaw,
 };
+
+/// When this process started, in clock ticks since boot; 0 where that cannot be read.
+pub(crate) fn start_of_this_process() -> u64 {
+    proc::Process::read(proc::own_pid()).map_or(0, |me| me.start)
+}
+
+/// The process that has this file locked, as the kernel tells; none where it does not, or nobody has.
+pub(crate) fn pid_that_locks(file: &std::path::Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+
+    let found = std::fs::metadata(file).ok()?;
+    let device = (
+        rustix::fs::major(found.dev()),
+        rustix::fs::minor(found.dev()),
+    );
+    let locked = format!("{:02x}:{:02x}:{}", device.0, device.1, found.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  WRITE 1234 00:2a:11 0 EOF`; a waiter has an arrow behind its number.
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [_, "FLOCK", _, _, pid, place, ..] if *place == locked => pid.parse().ok(),
+            _ => None,
+        }
+    })
+}

@@ -155,6 +155,7 @@ impl Store {
         };
         read.map_err(|Damaged(why)| why)
             .and_then(|bytes| Config::decode(&bytes).map_err(|why| why.to_string()))
+            .map(|config| config.standing_in(&self.root().to_string_lossy()))
             .map_err(|why| Error::Damaged { path, why })
     }
 

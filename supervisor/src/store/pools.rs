@@ -95,24 +95,18 @@ impl Store {
         Ok((standings.into_values().collect(), listing.damaged))
     }
 
-    /// Make a pool of so many slots.
+    /// Make a pool.
     ///
     /// # Errors
     ///
     /// [`Error::NotNow`] where there is one of this name.
-    pub(crate) fn add_pool(&self, name: &PoolName, slots: u32) -> Result<()> {
+    pub(crate) fn add_pool(&self, name: &PoolName, wish: Wish) -> Result<()> {
         if self.pools()?.contains_key(name) {
             return Err(Error::NotNow(format!(
                 "there is a pool '{name}' already; change it with: outlive pool set {name} --slots N"
             )));
         }
-        self.change_pool(
-            name,
-            Wish {
-                slots: Some(slots),
-                ..Wish::default()
-            },
-        )
+        self.change_pool(name, wish)
     }
 
     /// Change how a pool that is there is set up. A supervisor that runs sees it.

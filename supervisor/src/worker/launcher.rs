@@ -14,6 +14,7 @@ use super::launch::launch;
 use super::take::hold_in_time;
 use crate::error::{DiskError, Error, Result};
 use crate::process::Minder;
+use crate::slots::Slots;
 use crate::store::{Begun, Job, JobSpec, Store};
 use crate::sys;
 
@@ -148,7 +149,6 @@ impl Launcher {
 
     /// A helper that runs commands within bounds for this process: a fork of it where it has one thread, and else this
     /// launcher's program.
-    #[expect(dead_code, reason = "slots are not wired in yet")]
     pub(crate) fn minder(&self) -> Result<Minder> {
         let failed = |error| Error::Worker(format!("no command can be run: {error}"));
         if sys::has_one_thread().map_err(failed)? {
@@ -196,6 +196,12 @@ fn asks() -> bool {
 }
 
 impl Store {
+    /// The slots of this store's pools. Where this process has threads, `launcher` starts what runs git for it.
+    pub fn slots(&self, launcher: &Launcher) -> Slots {
+        let launcher = launcher.clone();
+        Slots::new(self.clone(), move || launcher.minder())
+    }
+
     /// Make a job and start it. Where the spec has a name that an unfinished job of the same project bears, that job is
     /// returned with `false` and nothing is made (R12).
     ///

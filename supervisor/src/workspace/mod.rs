@@ -10,6 +10,7 @@
 //! | `place` | what stands at the path of a workspace, and what the repository has registered for it |
 //! | `unfinished` | the mark of a cut, a reset or a removal that has not come to its end |
 //! | `cut` | making one |
+//! | `glance` | whether one that was given back is still what it was |
 //! | `judge`, `work` | whether one can be used again; the work in it that is landed nowhere |
 //! | `status`, `tracked` | what two calls of git say |
 //! | `lock` | locks that a killed git has left |
@@ -23,6 +24,7 @@ mod cut;
 mod discard;
 mod erase;
 mod git;
+mod glance;
 mod judge;
 mod lock;
 mod mend;
@@ -42,7 +44,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use self::erase::erase;
+pub(crate) use self::git::environment;
 pub(crate) use self::judge::Judgement;
+pub(crate) use self::lock::clear_maintenance_lock;
 pub(crate) use self::trouble::Trouble;
 use crate::process::Minder;
 

@@ -1,0 +1,162 @@
+//! `outlive pool add`, `set`, `pause` and `resume`: how a pool is set up.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use state_machine::protocol::pool::Wish;
+use state_machine::record::{Bytes, Ground, MAINTENANCE_TIMEOUT_MS, Upkeep};
+
+use super::{Part, pool, pool_name};
+use crate::cli::arguments::{duration, option};
+use crate::cli::spec::by_shell;
+use crate::error::{DiskError, Error, Result};
+use crate::store::Store;
+
+pub(super) const ADD: Part = Part {
+    declare: || {
+        Command::new("add")
+            .about("Make a pool")
+            .args([pool(), slots().required(true)])
+            .args(ground())
+    },
+    run: |store, matches| {
+        let name = pool_name(matches)?;
+        store.add_pool(&name, wish(matches, &Ground::NONE)?)?;
+        Ok(0)
+    },
+};
+
+pub(super) const SET: Part = Part {
+    declare: || {
+        Command::new("set")
+            .about("Set a pool up otherwise; whoever is inside stays")
+            .args([pool(), slots()])
+            .args(ground())
+    },
+    run: |store, matches| {
+        let name = pool_name(matches)?;
+        let before = store.pool(&name)?.ground;
+        let wish = wish(matches, &before)?;
+        if wish == Wish::default() {
+            let why = "say what is to be otherwise: see outlive pool set --help";
+            return Err(Error::Usage(why.into()).into());
+        }
+        store.set_pool(&name, wish)?;
+        Ok(0)
+    },
+};
+
+pub(super) const PAUSE: Part = Part {
+    declare: || {
+        Command::new("pause")
+            .about("Admit no job and no session to a pool for now; those inside stay")
+            .arg(pool())
+    },
+    run: |store, matches| set_paused(store, matches, true),
+};
+
+pub(super) const RESUME: Part = Part {
+    declare: || {
+        Command::new("resume")
+            .about("Admit jobs and sessions to a pool again")
+            .arg(pool())
+    },
+    run: |store, matches| set_paused(store, matches, false),
+};
+
+fn set_paused(store: &Store, matches: &ArgMatches, paused: bool) -> anyhow::Result<u8> {
+    let wish = Wish {
+        paused: Some(paused),
+        ..Wish::default()
+    };
+    store.set_pool(&pool_name(matches)?, wish)?;
+    Ok(0)
+}
+
+fn slots() -> Arg {
+    // None at all would be a pause that looks like a pool.
+    option("slots", "N", "How many slots it is to have").value_parser(value_parser!(u32).range(1..))
+}
+
+/// What its slots are to hold.
+fn ground() -> Vec<Arg> {
+    let command = |name: &'static str, help: &'static str| {
+        option(name, "COMMAND", help).value_parser(value_parser!(OsString))
+    };
+    vec![
+        option(
+            "source",
+            "REPOSITORY",
+            "The git repository that its slots are worktrees of",
+        )
+        .value_parser(value_parser!(PathBuf)),
+        command(
+            "prepare",
+            "Run by sh in the directory of a new slot, to fill it",
+        ),
+        command("reset", "Run by sh in a slot that is given back"),
+        command("maintain", "Run by sh in a slot to keep it warm"),
+        duration("timeout", "How long that may run [10m]"),
+        duration("every", "How often a supervisor has it run [never]"),
+    ]
+}
+
+fn wish(matches: &ArgMatches, before: &Ground) -> Result<Wish> {
+    let shell = |name| {
+        let command = matches.get_one::<OsString>(name).cloned();
+        command.map(|command| -> Vec<Bytes> {
+            let words = by_shell(command).into_iter();
+            words.map(|word| word.into_vec().into()).collect()
+        })
+    };
+    let source = matches.get_one::<PathBuf>("source");
+    Ok(Wish {
+        slots: matches.get_one::<u32>("slots").copied(),
+        paused: None,
+        ground: Ground {
+            source: source.map(|path| absolute(path)).transpose()?,
+            prepare: shell("prepare"),
+            reset: shell("reset"),
+            maintain: upkeep(matches, shell("maintain"), before)?,
+        },
+    })
+}
+
+fn upkeep(
+    matches: &ArgMatches,
+    command: Option<Vec<Bytes>>,
+    before: &Ground,
+) -> Result<Option<Upkeep>> {
+    let ms = |name| {
+        let time = matches.get_one::<Duration>(name);
+        time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    };
+    let (timeout_ms, every_ms) = (ms("timeout"), ms("every"));
+    let before = before.maintain.as_ref();
+    let Some(command) = command.or_else(|| before.map(|upkeep| upkeep.command.clone())) else {
+        if timeout_ms.is_some() || every_ms.is_some() {
+            let why = "--timeout and --every are about a maintenance command; give --maintain too";
+            return Err(Error::Usage(why.into()));
+        }
+        return Ok(None);
+    };
+    let upkeep = Upkeep {
+        command,
+        timeout_ms: timeout_ms
+            .or(before.map(|upkeep| upkeep.timeout_ms))
+            .unwrap_or(MAINTENANCE_TIMEOUT_MS),
+        every_ms: every_ms.or(before.and_then(|upkeep| upkeep.every_ms)),
+    };
+    Ok((Some(&upkeep) != before).then_some(upkeep))
+}
+
+/// The source must be there now, so that a slip of the hand is not found out by whoever wants a slot.
+fn absolute(path: &Path) -> Result<Bytes> {
+    let real = path
+        .canonicalize()
+        .map_err(|error| DiskError::new("find", path, error))?;
+    Ok(real.as_os_str().as_bytes().to_vec().into())
+}

@@ -1,0 +1,111 @@
+//! Working in the slot of a session, and giving a session more time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use state_machine::id::Token;
+use state_machine::protocol::slot::enter::{Entered, enter};
+use state_machine::protocol::slot::renew::{Renewed, renew};
+use state_machine::record::Session;
+use state_machine::stamp;
+
+use super::yard::{is_there, lock_path, place, slot_dir};
+use super::{OpenSession, Slots};
+use crate::clock;
+use crate::disk::LockFile;
+use crate::error::{Error, Result};
+use crate::store::ticket;
+
+/// Being in the slot of a session, together with its other commands. Nobody else can have the slot for as long as this, or
+/// whatever has inherited its lock, is there.
+#[derive(Debug)]
+pub struct Inside {
+    /// Where to work.
+    pub path: PathBuf,
+    /// The directory of the slot, for the environment of what is run in it.
+    pub(crate) slot_dir: PathBuf,
+    pub(crate) lock: LockFile,
+}
+
+impl Slots {
+    /// Enter the slot of an open session.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`] where none is open with this token; [`Error::Kept`] where its slot was taken away;
+    /// [`Error::NotNow`] where it is just being given back.
+    pub fn enter(&self, token: &Token) -> Result<Inside> {
+        match enter(&mut self.store.disk(), token)? {
+            Entered::In(lock, session) => self.inside(&session, lock),
+            other => Err(self.not_entered(token, other)),
+        }
+    }
+
+    fn inside(&self, session: &Session, lock: LockFile) -> Result<Inside> {
+        let path = place(&self.store, &session.pool, session.slot);
+        if !path.is_dir() {
+            return Err(self.taken_away(session));
+        }
+        Ok(Inside {
+            path,
+            slot_dir: slot_dir(&self.store, &session.pool, session.slot),
+            lock,
+        })
+    }
+
+    /// Let an open session expire so long from now, or never.
+    ///
+    /// # Errors
+    ///
+    /// As [`Slots::enter`].
+    pub fn renew(&self, token: &Token, expires: Option<Duration>) -> Result<OpenSession> {
+        let expires_at_ms = expires.map(|time| {
+            clock::now_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+        });
+        let expires = expires_at_ms.map(stamp::of_ms);
+        match renew(&mut self.store.disk(), token, expires, &ticket())? {
+            Renewed::Is(session) => Ok(OpenSession {
+                token: session.token,
+                path: place(&self.store, &session.pool, session.slot),
+                pool: session.pool,
+                slot: session.slot,
+                expires_at_ms,
+                work: Duration::ZERO,
+            }),
+            Renewed::Not(entered) => Err(self.not_entered(token, entered)),
+            Renewed::Busy => Err(Error::Busy(format!("the session {token}"))),
+        }
+    }
+
+    fn not_entered(&self, token: &Token, entered: Entered<LockFile>) -> Error {
+        match entered {
+            Entered::InUse(session) => Error::NotNow(format!(
+                "the slot {}/{} of session {token} is just being given back",
+                session.pool, session.slot
+            )),
+            Entered::Gone(session) => self.taken_away(&session),
+            Entered::Damaged(why) => Error::Damaged {
+                path: self.store.root().join("sessions"),
+                why: why.0,
+            },
+            Entered::Over(_) | Entered::NotOpen | Entered::In(..) => {
+                Error::NoSession(token.clone())
+            }
+        }
+    }
+
+    /// The error for a session whose slot is not there any more. Nothing is ever done elsewhere in its place.
+    pub(super) fn taken_away(&self, session: &Session) -> Error {
+        let lock = lock_path(&self.store, &session.pool, session.slot);
+        let what = if is_there(&lock) { "worktree" } else { "slot" };
+        Error::Kept {
+            slot: format!("{}/{}", session.pool, session.slot),
+            why: format!(
+                "the {what} of session {} was taken away ({}); put it back, or give it up with: outlive pool close {} --force",
+                session.token,
+                place(&self.store, &session.pool, session.slot).display(),
+                session.token
+            ),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Looking at what stands in a slot that one has alone, and making it fit for the next holder where that loses nothing.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+
+use state_machine::protocol::slot::find::Finding;
+use state_machine::protocol::slot::occupy::Occupant;
+
+use super::yard::{Yard, is_there};
+use crate::disk::LockFile;
+use crate::process::named;
+use crate::workspace::{Judgement, Trouble};
+
+/// What was found out beside what slots are like.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// Why slots could not be looked at or made, which may have nothing to do with them, by number.
+    pub(super) trouble: BTreeMap<u32, String>,
+    /// Why a slot could not be made: no other is tried then, as the same would come of it.
+    cannot_make: Option<String>,
+}
+
+impl Yard<'_> {
+    /// Look at a slot. One that was given back clean is only glanced at: is it what it was, and as new as its source? One that
+    /// was not is looked through for processes and for work, and reset. One that holds nothing yet is made.
+    pub(super) fn inspect(&mut self, occupant: &Occupant<LockFile>, notes: &mut Notes) -> Finding {
+        let number = occupant.number();
+        let held = occupant.lock().as_fd();
+        let was_returned = occupant.record().returned && occupant.expired().is_none();
+        if was_returned {
+            let workspace = self.workspace(number);
+            match self.with_hands(held, |hands| workspace.glance(hands)) {
+                Ok(glance) if glance.is_current => return Finding::Sound,
+                // Nobody has had it since, so nothing in it is anybody's work; its source has moved on.
+                Ok(_) => {}
+                Err(trouble) => return self.made_of(number, &trouble, notes),
+            }
+        } else {
+            let tenants = self.tenancy(number).tenants();
+            if !tenants.is_empty() {
+                return Finding::Busy(named(&tenants));
+            }
+        }
+        let is_new = !is_there(&self.place(number)) && !was_returned;
+        let made = if is_new && occupant.record().claim.is_none() {
+            self.make(occupant, notes)
+        } else {
+            self.reset(number, held)
+        };
+        match made {
+            Ok(()) => Finding::Sound,
+            Err(Trouble::Kept(Judgement::Unfinished(_))) => match self.make(occupant, notes) {
+                Ok(()) => Finding::Sound,
+                Err(trouble) => self.made_of(number, &trouble, notes),
+            },
+            Err(trouble) => self.made_of(number, &trouble, notes),
+        }
+    }
+
+    fn make(&mut self, occupant: &Occupant<LockFile>, notes: &mut Notes) -> Result<(), Trouble> {
+        if let Some(why) = &notes.cannot_make {
+            return Err(Trouble::Lost {
+                what: "commands".into(),
+                why: why.clone(),
+            });
+        }
+        let made = self.cut(occupant.number(), occupant.lock().as_fd());
+        if let Err(trouble @ (Trouble::Git { .. } | Trouble::TimedOut { .. })) = &made {
+            notes.cannot_make = Some(trouble.to_string());
+        }
+        made
+    }
+
+    /// What a slot is called for which this was met.
+    fn made_of(&self, number: u32, trouble: &Trouble, notes: &mut Notes) -> Finding {
+        let why = self.describe(trouble);
+        if self.is_of_slot(number, trouble) {
+            return Finding::Broken(why);
+        }
+        // It may be no fault of the slot: the next one to look may have better luck.
+        notes.trouble.insert(number, why.clone());
+        Finding::Busy(why)
+    }
+}
