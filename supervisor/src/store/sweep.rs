@@ -9,6 +9,7 @@ use state_machine::retention::{Ended, Retention};
 use super::{Store, ticket};
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::workspace::erase;
 
 /// What a sweep did.
 #[derive(Debug, Default)]
@@ -117,11 +118,9 @@ impl Store {
         let path = self
             .disk
             .dir(&state_machine::disk::Dir::Trashed(ticket.clone()));
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::Disk(
-                crate::error::DiskError::new("remove", &path, error),
-            )),
-            _ => Ok(()),
-        }
+        erase(&path).map_err(|trouble| Error::Place {
+            slot: path.display().to_string(),
+            why: trouble.to_string(),
+        })
     }
 }
