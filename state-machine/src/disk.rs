@@ -126,7 +126,7 @@ pub enum Content {
     /// A pointer.
     Pointer(Pointer),
     /// What somebody made of a pool.
-    Pool(Pool),
+    Pool(Box<Pool>),
     /// What is known of a slot.
     Slot(Box<Slot>),
     /// An open session.

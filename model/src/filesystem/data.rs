@@ -23,7 +23,7 @@ pub enum Data {
     /// A pointer.
     Pointer(Pointer),
     /// What somebody made of a pool.
-    Pool(Pool),
+    Pool(Box<Pool>),
     /// What is known of a slot.
     Slot(Box<Slot>),
     /// An open session.
@@ -51,7 +51,7 @@ impl From<&Content> for Data {
             Content::Status(status) => Data::Status(status.clone()),
             Content::Request(request) => Data::Request(*request),
             Content::Pointer(pointer) => Data::Pointer(pointer.clone()),
-            Content::Pool(pool) => Data::Pool(*pool),
+            Content::Pool(pool) => Data::Pool(pool.clone()),
             Content::Slot(slot) => Data::Slot(slot.clone()),
             Content::Session(session) => Data::Session(session.clone()),
             Content::Blank => Data::Blank,
@@ -138,7 +138,7 @@ impl Data {
     pub fn pool(&self) -> Read<Pool> {
         let record = self.record();
         let decoded = match record {
-            Data::Pool(pool) => Ok(*pool),
+            Data::Pool(pool) => Ok((**pool).clone()),
             // Nothing must be in such a record, so others pass for one: what the shipped decoder makes of their bytes.
             Data::Descriptor(descriptor) => Pool::decode(&descriptor.encode()),
             Data::Status(status) => Pool::decode(&status.encode()),

@@ -240,6 +240,7 @@ impl Sight {
                 let both = Pool {
                     slots: Some(2),
                     paused: true,
+                    ..Pool::default()
                 };
                 data.is_some_and(|data| data.pool() == Read::Value(both))
             }),

@@ -67,7 +67,7 @@ fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: &Wish) -> Result<
     record.ground = wish.ground.over(&record.ground);
     let dir = Dir::Pool(pool.clone());
     let new = dir.at(Name::NewPool);
-    let written = disk.write(&new, &Content::Pool(record.clone()))? == Change::Done;
+    let written = disk.write(&new, &Content::Pool(Box::new(record.clone())))? == Change::Done;
     disk.sync(&new)?;
     if !written || disk.rename(&new, &dir.at(Name::Pool))? != Change::Done {
         let why = "something else stands in its place, or its directory was taken away";

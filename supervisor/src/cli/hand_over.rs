@@ -4,8 +4,9 @@ use state_machine::protocol::look::View;
 
 use super::exit;
 use crate::error::Result;
+use crate::slots::Lodging;
 use crate::store::{Begun, Held, Job, JobSpec, Store, exit_code};
-use crate::worker::{Early, Launched, Start, launch};
+use crate::worker::{Early, Launched, Start, launch, launch_in};
 
 /// A job that was made, that survives a loss of power, and that a worker has.
 pub(super) struct HandedOver {
@@ -105,6 +106,36 @@ pub(super) fn hand_over(store: &Store, held: Held) -> Result<HandedOver> {
         launched,
         start,
     })
+}
+
+/// Make a job and have a worker run it in this slot. The slot is let go where nothing comes of that.
+pub(super) fn begin_in(store: &Store, spec: JobSpec, mut lodging: Lodging) -> Result<Handed> {
+    let held = match store.begin(spec) {
+        Ok(Begun::New(held)) => *held,
+        Ok(Begun::UnderWay(view)) => {
+            lodging.leave()?;
+            return Ok(Handed::UnderWay(view));
+        }
+        Err(error) => {
+            lodging.leave()?;
+            return Err(error);
+        }
+    };
+    let job = store.job(held.holder.id());
+    let claimed = store.acknowledge().and_then(|()| lodging.claim(job.id()));
+    if let Err(error) = claimed {
+        // Nobody is told that it failed by a job that waits to be resumed. Our own lock would refuse us.
+        drop(held);
+        let _ = job.fail_to_start(&error.to_string());
+        return Err(error);
+    }
+    let mut launched = launch_in(&job, held, Some(lodging))?;
+    let start = started(&job, &mut launched)?;
+    Ok(Handed::New(HandedOver {
+        job,
+        launched,
+        start,
+    }))
 }
 
 /// Say why a job whose start is over did not run, and give the exit code for that.

@@ -2,16 +2,16 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Command};
-use state_machine::id::Name;
+use state_machine::id::{Name, PoolName};
 use state_machine::job::State;
 use state_machine::protocol::look::View;
 
 use super::arguments::{flag, json, option};
-use super::hand_over::{Handed, HandedOver, begin_and_hand_over, say_why_not};
+use super::hand_over::{Handed, HandedOver, begin_and_hand_over, begin_in, say_why_not};
 use super::{Verb, exit, print, spec};
-use crate::error::Error;
-use crate::store::{Job, Store, exit_code};
-use crate::worker::{Launched, Start};
+use crate::error::{Error, Result};
+use crate::store::{Job, JobSpec, Store, exit_code};
+use crate::worker::{Launched, Launcher, Start};
 
 pub(super) const VERB: Verb = Verb {
     name: "run",
@@ -32,6 +32,11 @@ fn declare(verb: Command) -> Command {
             )
             .value_parser(PossibleValuesParser::new(["join", "fail", "replace"]))
             .requires("name"),
+            option(
+                "pool",
+                "POOL",
+                "Run it in an idle slot of this pool, or not at all (exit code 7)",
+            ),
             json(),
         ])
         .args(spec::arguments())
@@ -44,7 +49,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         .get_one::<String>("if-running")
         .map_or("join", String::as_str);
     loop {
-        match begin_and_hand_over(&store, spec.clone())? {
+        match begin(&store, spec.clone(), matches)? {
             Handed::New(handed) => return tell(handed, matches),
             Handed::UnderWay(view) if if_running == "replace" => {
                 let job = store.job(&view.descriptor.id);
@@ -56,6 +61,25 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             }
             Handed::UnderWay(view) => return join(&store, &view, if_running, matches),
         }
+    }
+}
+
+/// Make the job and start it, in a slot if that was asked for. Where none is idle, there is no job.
+fn begin(store: &Store, mut spec: JobSpec, matches: &ArgMatches) -> Result<Handed> {
+    let Some(word) = matches.get_one::<String>("pool") else {
+        return begin_and_hand_over(store, spec);
+    };
+    let pool = PoolName::parse(word).map_err(|why| Error::BadWord {
+        word: word.clone(),
+        why,
+    })?;
+    spec.pool = Some(word.clone());
+    let slots = store.slots(&Launcher::this_program());
+    match slots.lodge(&pool)? {
+        Some(lodging) => begin_in(store, spec, lodging),
+        None => Err(Error::Usage(format!(
+            "the slots of the pool {pool} have no place to work in: they only count who is queued; use outlive queue"
+        ))),
     }
 }
 

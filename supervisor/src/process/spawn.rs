@@ -59,6 +59,8 @@ pub(crate) struct Command<'a> {
     pub(crate) stderr: OwnedFd,
     /// A locked open file description that the command and all its descendants inherit.
     pub(crate) tree: OwnedFd,
+    /// The lock of the slot that it works in, which they inherit too.
+    pub(crate) slot: Option<OwnedFd>,
 }
 
 /// Why a command was not started, for people.
@@ -333,13 +335,14 @@ fn become_command(
         stdout,
         stderr,
         tree,
+        slot,
         ..
     } = command;
     bind_life_to(worker);
     let Ok(mut channel) = above_stdio(channel.into()).map(UnixStream::from) else {
         sys::exit_now(126)
     };
-    let ready = place([stdin, stdout, stderr], tree, &channel)
+    let ready = place([stdin, stdout, stderr], tree, slot, &channel)
         .and(plan)
         .and_then(|plan| enter(cwd, mask).map(|()| plan));
     let outlook = match &ready {
@@ -370,22 +373,29 @@ fn bind_life_to(worker: Pid) {
 }
 
 /// Session, descriptors and signals, as the command is to find them.
-fn place(stdio: [OwnedFd; 3], tree: OwnedFd, channel: &UnixStream) -> Result<(), Failure> {
+fn place(
+    stdio: [OwnedFd; 3],
+    tree: OwnedFd,
+    slot: Option<OwnedFd>,
+    channel: &UnixStream,
+) -> Result<(), Failure> {
     let failed = |errno: Errno| Failure::new(Kind::Other, errno, b"");
     setsid().map_err(|error| failed(errno_of(&error.into())))?;
     // First all out of the way, so that placing one cannot overwrite another.
     let [stdin, stdout, stderr] = stdio.map(above_stdio);
-    let kept = inheritable(&tree).map_err(|error| failed(errno_of(&error)))?;
+    let mut kept = vec![channel.as_raw_fd()];
+    for lock in [Some(&tree), slot.as_ref()].into_iter().flatten() {
+        kept.push(inheritable(lock).map_err(|error| failed(errno_of(&error)))?);
+    }
     let from = |fd: io::Result<OwnedFd>| fd.map_err(|error| failed(errno_of(&error)));
     let (stdin, stdout, stderr) = (from(stdin)?, from(stdout)?, from(stderr)?);
     dup2_stdin(&stdin).map_err(failed)?;
     dup2_stdout(&stdout).map_err(failed)?;
     dup2_stderr(&stderr).map_err(failed)?;
     // What is closed just below must not be closed again when its owner is dropped.
-    for owner in [stdin, stdout, stderr, tree] {
-        std::mem::forget(owner);
-    }
-    sys::close_from(3, &[kept, channel.as_raw_fd()]);
+    let owners = [stdin, stdout, stderr, tree];
+    owners.into_iter().chain(slot).for_each(std::mem::forget);
+    sys::close_from(3, &kept);
     sys::reset_signals().map_err(|error| failed(errno_of(&error)))
 }
 
@@ -398,11 +408,11 @@ fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// A copy of the tree's descriptor that survives `execve`, where scripts do not stumble over it.
-fn inheritable(tree: &OwnedFd) -> io::Result<RawFd> {
+/// A copy of a lock's descriptor that survives `execve`, where scripts do not stumble over it.
+fn inheritable(lock: &OwnedFd) -> io::Result<RawFd> {
     let copy = TREE_FROM
         .iter()
-        .find_map(|&from| fcntl_dupfd_cloexec(tree, from).ok());
+        .find_map(|&from| fcntl_dupfd_cloexec(lock, from).ok());
     let copy = copy.ok_or(rustix::io::Errno::MFILE)?;
     fcntl_setfd(&copy, FdFlags::empty())?;
     Ok(copy.into_raw_fd())

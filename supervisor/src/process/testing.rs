@@ -142,6 +142,7 @@ impl Bench {
             stdout: out.into(),
             stderr,
             tree: tree.into(),
+            slot: None,
         }
     }
 

@@ -3,12 +3,14 @@
 //!
 //! Who has a slot is decided by the protocols of the pure crate; what stands in one is looked at and changed by the room
 //! `workspace`; who works in one is told by the room `process`. Here the three meet: a slot is taken, looked at, made fit, handed
-//! on or given back. Nothing here knows a job.
+//! on or given back. Of a job no more is known here than its id.
 
 mod claimant;
 mod close;
 mod enter;
+mod environment;
 mod inspect;
+mod lodging;
 mod maintain;
 mod open;
 mod remove;
@@ -31,6 +33,8 @@ use crate::store::Store;
 
 pub use self::close::Closed;
 pub use self::enter::Inside;
+pub(crate) use self::environment::{OF_ANOTHER_REPOSITORY, quiet};
+pub(crate) use self::lodging::Lodging;
 pub use self::remove::{Left, Removal};
 pub use self::repair::Repaired;
 pub use self::standing::{PoolSlots, SlotStanding};

@@ -285,6 +285,7 @@ impl<'a> Spawner<'a> {
                     slot: ask.slot,
                     lays_in: false,
                     vacates: Some(vacates),
+                    lodging: None,
                 };
                 become_claiming_worker(&self.store.job(&ask.job), theirs, asked_by, terms)
             }

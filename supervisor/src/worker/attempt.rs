@@ -17,6 +17,7 @@ use crate::clock;
 use crate::error::DiskError;
 use crate::output::{self, Carrier};
 use crate::process::{self, CannotStart, Waiting};
+use crate::slots::{Lodging, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, quiet};
 use crate::store::os_string;
 
 /// A command that is ready to run and waits for its record.
@@ -31,6 +32,7 @@ pub(super) fn prepare(
     dir: &Path,
     now_at: &Path,
     tree: OwnedFd,
+    lodging: Option<&Lodging>,
 ) -> Result<Ready, Refused> {
     let Kind::Command(command) = &descriptor.kind else {
         return Err(Refused::start("this version runs commands only"));
@@ -39,8 +41,13 @@ pub(super) fn prepare(
     let (stdout, stderr) = open_output(descriptor, now_at, dir, &mut carriers)?;
     let stdin = open_stdin(descriptor.stdin.as_ref())?;
     let argv: Vec<OsString> = command.argv.iter().map(os_string).collect();
-    let env = environment(descriptor, &command.env, dir);
-    let cwd = PathBuf::from(os_string(&command.cwd));
+    let env = environment(descriptor, &command.env, dir, lodging);
+    let asked = PathBuf::from(os_string(&command.cwd));
+    let cwd = lodging.map_or(asked.clone(), |lodging| lodging.place_of(&asked));
+    let slot = lodging.map(|lodging| lodging.lock().try_clone_to_owned());
+    let slot = slot.transpose();
+    let slot =
+        slot.map_err(|error| Refused::start(format!("the slot cannot be shared: {error}")))?;
     let waiting = process::fork_command(process::Command {
         argv: &argv,
         env: &env,
@@ -50,6 +57,7 @@ pub(super) fn prepare(
         stdout,
         stderr,
         tree,
+        slot,
     })
     .map_err(|error| Refused::start(format!("no process can be made: {error}")))?;
     Ok(Ready { waiting, carriers })
@@ -103,6 +111,7 @@ pub(super) fn environment(
     descriptor: &Descriptor,
     submitted: &Environment,
     dir: &Path,
+    lodging: Option<&Lodging>,
 ) -> Vec<(OsString, OsString)> {
     let mut env = submitted.clone();
     env.set(b"OUTLIVE_JOB", descriptor.id.as_str().as_bytes());
@@ -110,6 +119,12 @@ pub(super) fn environment(
         process::DIRECTORY_VARIABLE.as_bytes(),
         dir.as_os_str().as_bytes(),
     );
+    // Whoever submits a job from within a session does not have it work there.
+    env.unset(process::SLOT_VARIABLE.as_bytes());
+    env.unset(SESSION_VARIABLE.as_bytes());
+    if let Some(lodging) = lodging {
+        settle(&mut env, lodging);
+    }
     // What a program prints should be in the log when it prints it.
     if env.get(b"PYTHONUNBUFFERED").is_none() {
         env.set(b"PYTHONUNBUFFERED", b"1");
@@ -118,6 +133,20 @@ pub(super) fn environment(
         .iter()
         .map(|(name, value)| (os_string(name), os_string(value)))
         .collect()
+}
+
+/// What a command finds that works in a slot.
+fn settle(env: &mut Environment, lodging: &Lodging) {
+    let slot = lodging.slot_dir().as_os_str().as_bytes();
+    env.set(process::SLOT_VARIABLE.as_bytes(), slot);
+    for name in OF_ANOTHER_REPOSITORY {
+        env.unset(name.as_bytes());
+    }
+    let configured = env.get(b"GIT_CONFIG_COUNT").map(<[u8]>::to_vec);
+    let configured = configured.and_then(|count| String::from_utf8(count).ok());
+    for (name, value) in quiet(configured.as_deref()) {
+        env.set(name.as_bytes(), value.as_bytes());
+    }
 }
 
 /// Where the command's output goes: straight into its files, or through pipes where there is a limit. People are told of

@@ -14,6 +14,7 @@ use super::hook::Hook;
 use super::tree::Tree;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::DiskError;
+use crate::slots::Lodging;
 use crate::store::{self, end_leftovers, exit_code};
 use crate::{clock, process, sys};
 
@@ -135,7 +136,14 @@ impl Worker for Driver<'_> {
     fn prepare(&mut self, tree: LockFile) -> std::io::Result<Result<Ready, Refused>> {
         let now_at = self.book.disk().dir(&Dir::Job(self.id.clone()));
         let tree = tree.into();
-        Ok(attempt::prepare(&self.descriptor, &self.dir, &now_at, tree))
+        let lodging = self.terms.lodging.as_ref();
+        Ok(attempt::prepare(
+            &self.descriptor,
+            &self.dir,
+            &now_at,
+            tree,
+            lodging,
+        ))
     }
 
     fn pid(&self, ready: &Ready) -> Option<u32> {
@@ -143,7 +151,8 @@ impl Worker for Driver<'_> {
     }
 
     fn slot(&self) -> Option<u32> {
-        self.terms.slot
+        let lodging = self.terms.lodging.as_ref();
+        lodging.map(Lodging::number).or(self.terms.slot)
     }
 
     fn dismiss(&mut self, ready: Ready) -> std::io::Result<()> {

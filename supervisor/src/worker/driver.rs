@@ -8,6 +8,7 @@ use std::time::Duration;
 use state_machine::course;
 use state_machine::disk::{Disk, Name, Place};
 use state_machine::id::JobId;
+use state_machine::job::State;
 use state_machine::protocol::hold::Holder;
 use state_machine::record::Descriptor;
 
@@ -116,6 +117,17 @@ impl<'a> Driver<'a> {
         } = self;
         let is_clean = book.is_clean();
         let holder = book.into_holder();
+        let Terms {
+            lodging, lays_in, ..
+        } = terms;
+        // Of a job that runs on its processes have the lock, and it is not ours to give up.
+        if went.is_ok()
+            && holder.status().state != State::Running
+            && let Some(lodging) = lodging
+        {
+            // What cannot be done now is done by whoever wants the slot next.
+            let _ = lodging.give_back();
+        }
         if unpublished && !is_in_place(job, &holder) {
             // Its maker still has the lock, and goes on with it under another id or not at all: it is not ours to give up.
             return 1;
@@ -126,7 +138,7 @@ impl<'a> Driver<'a> {
             // A maker that dismissed us waits for the end of this process.
             return 1;
         }
-        if is_clean && terms.lays_in {
+        if is_clean && lays_in {
             // Nobody waits for us any more, so there is time for what the next start would have to do. It can do without.
             let _ = job.store().lay_in();
         }

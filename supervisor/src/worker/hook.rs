@@ -123,7 +123,7 @@ fn prepare(
         Kind::Command(command) => (
             PathBuf::from(os_string(&command.cwd)),
             command.umask,
-            environment(descriptor, &command.env, &dir)
+            environment(descriptor, &command.env, &dir, None)
                 .into_iter()
                 // What a hook starts is not the job's, and must not be taken for what the job left (R11).
                 .filter(|(name, _)| name != DIRECTORY_VARIABLE)
@@ -142,6 +142,7 @@ fn prepare(
         stderr: output.try_clone()?,
         stdout: output,
         // The tree lock is the command's alone (R11); this descriptor stands in its place.
+        slot: None,
         tree: std::fs::File::open("/dev/null")?.into(),
     })
 }

@@ -9,12 +9,14 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::process::{chdir, fchdir, setsid, umask};
-use state_machine::id::JobId;
+use state_machine::id::{JobId, PoolName};
 
 use super::driver::Driver;
 use super::early;
+use super::launcher::Launcher;
 use super::take::hold_to_start;
 use crate::error::{Error, Result};
+use crate::slots::Lodging;
 use crate::store::{Held, Job};
 use crate::sys::{self, Forked};
 
@@ -144,6 +146,8 @@ pub(crate) struct Terms {
     pub(crate) lays_in: bool,
     /// Where it says that nothing of the command is left.
     pub(crate) vacates: Option<UnixDatagram>,
+    /// The slot in whose place the job works.
+    pub(crate) lodging: Option<Lodging>,
 }
 
 impl Terms {
@@ -152,7 +156,21 @@ impl Terms {
         slot: None,
         lays_in: true,
         vacates: None,
+        lodging: None,
     };
+
+    /// A job that works in the place of this slot, if there is one.
+    fn in_place(lodging: Option<Lodging>) -> Terms {
+        Terms {
+            lodging,
+            ..Terms::ALONE
+        }
+    }
+
+    fn lodging_fd(&self) -> RawFd {
+        let lodging = self.lodging.as_ref();
+        lodging.map_or(-1, |lodging| lodging.lock().as_raw_fd())
+    }
 
     /// Say that nothing of the command is left, so that its slot is idle: the next job need not wait until the end is
     /// recorded. A hint, as every notice is: one that does not arrive costs the time until the record is read.
@@ -165,14 +183,54 @@ impl Terms {
 
 /// Fork a worker for a job that this process holds. The lock goes over with it: both have the same description until
 /// this process closes its copy (F1, F2), and only closes it: given up, it would be the worker's no more (F6). The calling process must have one thread.
+///
+/// A job whose pool has slots with a place gets one of these, or is let go.
 pub(crate) fn launch(job: &Job, held: Held) -> Result<Launched> {
+    match lodge(job, &held) {
+        Ok(lodging) => launch_in(job, held, lodging),
+        Err(error) => {
+            job.let_go(held)?;
+            Err(error)
+        }
+    }
+}
+
+/// A slot for a job, if its pool's have a place. The job's id is on it from then on.
+fn lodge(job: &Job, held: &Held) -> Result<Option<Lodging>> {
+    let Some(pool) = held.descriptor.pool.as_deref() else {
+        return Ok(None);
+    };
+    let pool = PoolName::parse(pool).map_err(|why| Error::BadWord {
+        word: pool.to_owned(),
+        why,
+    })?;
+    // What is configured may be wrong by now, and a pool gone: that keeps no job from running that needs no place.
+    let slots = job.store().slots(&Launcher::this_program());
+    let mut lodging = match slots.lodge(&pool) {
+        Err(Error::NoPool(_)) | Ok(None) => return Ok(None),
+        lodging => lodging?,
+    };
+    if let Some(lodging) = &mut lodging {
+        lodging.claim(job.id())?;
+    }
+    Ok(lodging)
+}
+
+/// As [`launch`], in this slot, which is claimed for the job; its lock goes over as the job's does.
+pub(crate) fn launch_in(job: &Job, held: Held, lodging: Option<Lodging>) -> Result<Launched> {
     let forked = UnixStream::pair().and_then(|pair| Ok((pair, sys::fork()?)));
     match forked {
         Ok(((ours, _), Forked::Parent(_))) => Ok(Launched::hearing(ours)),
         Ok(((ours, theirs), Forked::Child)) => {
             let _bomb = sys::NeverUnwind;
             drop(ours);
-            become_worker(job, held, Report::to(theirs), Place::Jobs, Terms::ALONE)
+            become_worker(
+                job,
+                held,
+                Report::to(theirs),
+                Place::Jobs,
+                Terms::in_place(lodging),
+            )
         }
         Err(error) => {
             // What was asked while we held the job must not lie unread for that (R6).
@@ -199,7 +257,7 @@ pub(super) fn become_worker(
     terms: Terms,
 ) -> ! {
     let lock = held.holder.lock().as_fd().as_raw_fd();
-    let left = leave_parent(&place, &[lock, report.fd()]);
+    let left = leave_parent(&place, &[lock, report.fd(), terms.lodging_fd()]);
     work(job, held, report, place, terms, left)
 }
 
@@ -212,17 +270,31 @@ pub(crate) fn become_claiming_worker(
     job: &Job,
     channel: UnixStream,
     asked_by: OwnedFd,
-    terms: Terms,
+    mut terms: Terms,
 ) -> ! {
     let mut report = Report::to(channel);
     let vacates = terms.vacates.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     let left = leave_parent(&Place::Jobs, &[report.fd(), vacates, asked_by.as_raw_fd()]);
     let held = hold_to_start(job).and_then(|held| {
-        if is_there(&asked_by) {
-            return Ok(held);
+        let lodged = if is_there(&asked_by) {
+            lodge(job, &held)
+        } else {
+            Err(Error::NotNow("its supervisor is gone".into()))
+        };
+        match lodged {
+            Ok(lodging) => {
+                if lodging.is_some() {
+                    // Its slot is not idle before it is given back, which is after that.
+                    terms.vacates = None;
+                }
+                terms.lodging = lodging;
+                Ok(held)
+            }
+            Err(error) => {
+                job.let_go(held)?;
+                Err(error)
+            }
         }
-        job.let_go(held)?;
-        Err(Error::NotNow("its supervisor is gone".into()))
     });
     drop(asked_by);
     match held {

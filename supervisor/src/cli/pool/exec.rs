@@ -13,29 +13,10 @@ use crate::cli::arguments::command;
 use crate::cli::exit;
 use crate::error::DiskError;
 use crate::process::SLOT_VARIABLE;
-use crate::slots::{Inside, SESSION_VARIABLE};
+use crate::slots::{Inside, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, quiet};
 use crate::store::Store;
 
 pub(super) const PART: Part = Part { declare, run };
-
-/// What git passes on to its hooks and aliases, and would have every git in the slot work on somebody else's repository.
-const OF_ANOTHER_REPOSITORY: [&str; 12] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_QUARANTINE_PATH",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
-];
-
-/// git's own maintenance would go on in the slot when the command is done.
-const QUIET: [(&str, &str); 2] = [("gc.auto", "0"), ("maintenance.auto", "false")];
 
 fn declare() -> Command {
     Command::new("exec")
@@ -60,7 +41,8 @@ fn run(store: &Store, matches: &ArgMatches) -> anyhow::Result<u8> {
     for name in OF_ANOTHER_REPOSITORY {
         command.env_remove(name);
     }
-    keep_git_quiet(&mut command);
+    let configured = std::env::var("GIT_CONFIG_COUNT").ok();
+    command.envs(quiet(configured.as_deref()));
     if !stands_in(&inside) {
         command.current_dir(&inside.path);
     }
@@ -81,14 +63,4 @@ fn stands_in(inside: &Inside) -> bool {
         (Ok(here), Ok(path)) => here.starts_with(path),
         _ => false,
     }
-}
-
-fn keep_git_quiet(command: &mut std::process::Command) {
-    let count = std::env::var("GIT_CONFIG_COUNT").ok();
-    let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
-    for (nth, (key, value)) in QUIET.into_iter().enumerate() {
-        command.env(format!("GIT_CONFIG_KEY_{}", count + nth), key);
-        command.env(format!("GIT_CONFIG_VALUE_{}", count + nth), value);
-    }
-    command.env("GIT_CONFIG_COUNT", (count + QUIET.len()).to_string());
 }

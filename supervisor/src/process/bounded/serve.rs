@@ -196,6 +196,7 @@ fn start(work: Received) -> io::Result<Result<Leader, String>> {
         stdout: work.stdout,
         stderr: work.stderr,
         tree: work.held.map_or_else(null, Ok)?,
+        slot: None,
     })?;
     Ok(waiting.release().map_err(|error| error.to_string()))
 }

@@ -1,0 +1,143 @@
+//! Many clients, maintainers and deaths at once: no slot ever has two holders, and at the end all are idle without anyone's help.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outlive_tests::{Dice, bench, rounds, until};
+
+use crate::site::{Site, session};
+
+/// How many clients, and how many slots for them.
+const CLIENTS: u64 = 20;
+const SLOTS: u32 = 4;
+
+/// What is done in a slot: a marker that nobody else may have there, under the lock of a command of the session.
+const WORK: &str = "set -C; echo $$ > cache || exit 99; sleep 0.0$(($$ % 9)); rm cache";
+
+#[test]
+fn many_clients_maintainers_and_deaths_share_a_few_slots() {
+    // The marker is ignored by git, and removed again by whoever has made it; a slot that is handed on has none.
+    let maintain = "set -C; echo m > cache || exit 99; rm cache";
+    let options = ["--maintain", maintain, "--reset", "rm -f cache"];
+    let site = Site::new(bench!(), SLOTS, &options);
+    site.bench.crashes();
+    let (dice, over) = (Dice::new(), AtomicBool::new(false));
+    let (worked, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let ran = site.pool(&["maintain", "web", "--json"]);
+                    let text = ran.text();
+                    assert!(!text.contains("\"exit\":99"), "two holders: {text}");
+                }
+            });
+        }
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|nth| {
+                let (site, worked, killed) = (&site, &worked, &killed);
+                let mut dice = dice.nth(nth);
+                scope.spawn(move || {
+                    for _ in 0..rounds(3) {
+                        client(site, &mut dice, worked, killed);
+                    }
+                })
+            })
+            .collect();
+        for client in clients {
+            client.join().expect("a client finds nothing wrong");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    println!(
+        "worked {} times, killed {} times",
+        worked.load(Ordering::Relaxed),
+        killed.load(Ordering::Relaxed)
+    );
+    close_all(&site);
+    until("nothing runs any more", || site.bench.census().is_empty());
+    // What was left by the dead is seen to by whoever comes next.
+    let sessions: Vec<_> = (0..SLOTS).map(|_| site.open()).collect();
+    for session in &sessions {
+        site.close(session).expect(0);
+    }
+    for number in 1..=u64::from(SLOTS) {
+        assert_eq!(site.state(number), "idle");
+    }
+    site.bench.audit();
+}
+
+fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsize) {
+    let mut opener = site.bench.background(site.verb(&["open", "web", "--json"]));
+    if dice.chance(20) {
+        dice.moment(30_000);
+        let _ = opener.child.kill();
+    }
+    let opened = opener.end();
+    match opened.code() {
+        0 => {}
+        // Nobody waits: who finds none comes again.
+        7 => return dice.moment(50_000),
+        137 => {
+            killed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // Others have looked for one all the time.
+        6 => return,
+        _ => panic!("{opened:?}"),
+    }
+    let one = session(&opened.json());
+    let mut work = site.bench.background(site.exec(&one, &["sh", "-c", WORK]));
+    if dice.chance(20) {
+        dice.moment(50_000);
+        let _ = work.child.kill();
+        killed.fetch_add(1, Ordering::Relaxed);
+    }
+    let ran = work.end();
+    assert_ne!(
+        ran.code(),
+        99,
+        "two holders of {}: {ran:?}",
+        one.path.display()
+    );
+    worked.fetch_add(1, Ordering::Relaxed);
+    let mut closer = site
+        .bench
+        .background(site.verb(&["close", &one.token, "--force"]));
+    if dice.chance(20) {
+        dice.moment(50_000);
+        let _ = closer.child.kill();
+    }
+    let closed = closer.end();
+    if closed.code() == 137 {
+        let again = site.force(&one);
+        assert!(matches!(again.code(), 0 | 3), "{again:?}");
+    } else {
+        closed.expect(0);
+    }
+}
+
+/// Close what those who were killed have left open: a session is nobody's process.
+fn close_all(site: &Site) {
+    for token in tokens(&site.bench.root().join("sessions")) {
+        let ran = site.pool(&["close", &token, "--force"]);
+        assert!(matches!(ran.code(), 0 | 3), "{ran:?}");
+    }
+}
+
+fn tokens(dir: &Path) -> Vec<String> {
+    match fs::read_dir(dir) {
+        Ok(entries) => entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                name.strip_suffix(".json").map(str::to_owned)
+            })
+            .collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => panic!("{error} after {:?}", Duration::ZERO),
+    }
+}
