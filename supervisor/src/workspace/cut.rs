@@ -5,7 +5,7 @@ use std::fs;
 
 use super::git::Git;
 use super::place::{Occupant, Repository, Standing, lstat, occupant, repository};
-use super::settings::remember;
+use super::settings::{remember, remember_base};
 use super::unfinished::Unfinished;
 use super::{Chore, Hands, Judgement, Trouble, Workspace, erase};
 use crate::error::DiskError;
@@ -91,7 +91,10 @@ impl Workspace {
                 ];
                 git.change(source, &add)?;
                 match self.standing(repository)? {
-                    Standing::Agrees(entry) => remember(&entry)?,
+                    Standing::Agrees(entry) => {
+                        remember(&entry)?;
+                        remember_base(&entry, &repository.head)?;
+                    }
                     Standing::Differs(how) => return Err(Trouble::Refused(how)),
                 }
             }

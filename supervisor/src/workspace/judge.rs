@@ -102,7 +102,7 @@ impl Workspace {
             Standing::Differs(how) => return Ok(Judgement::Broken(how).into()),
         };
         self.clear_locks(&entry)?;
-        match self.find_work(git, &entry) {
+        match self.find_work(git, repository, &entry) {
             Ok(findings) => Ok(Examined {
                 judgement: if findings.unlanded.is_empty() {
                     Judgement::Sound

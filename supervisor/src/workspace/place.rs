@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use super::git::{Git, path_of};
+use super::git::{Does, Git, path_of};
 use super::{Source, Trouble, Workspace};
 use crate::error::DiskError;
 
@@ -98,22 +98,32 @@ pub(super) fn repository(git: &mut Git<'_, '_>, source: &Path) -> Result<Reposit
         let why = format!("its source {} is not there", source.display());
         return Err(Trouble::Refused(why));
     }
-    let common = git.read(
-        source,
-        &["rev-parse", "--path-format=absolute", "--git-common-dir"],
-    )?;
-    let common = path_of(common.strip_suffix(b"\n").unwrap_or(&common));
-    let head = git
-        .read(source, &["rev-parse", "--verify", "-q", "HEAD^{commit}"])
-        .map_err(|trouble| match trouble {
-            Trouble::Git { .. } => Trouble::Refused(format!(
-                "its source {} has no commit to begin with",
-                source.display()
-            )),
-            other => other,
-        })?;
-    let head = String::from_utf8_lossy(head.trim_ascii()).into_owned();
-    Ok(Repository { common, head })
+    let arguments = [
+        "rev-parse",
+        "--path-format=absolute",
+        "--git-common-dir",
+        "HEAD^{commit}",
+        "--",
+    ];
+    let said = git.call(source, Does::Look, &arguments, None, &[])?;
+    // The path is printed before HEAD is looked for, and may have any byte in it; what is behind it has none of its own.
+    let text = said.output.strip_suffix(b"--\n").unwrap_or(&said.output);
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let split = text.iter().rposition(|&byte| byte == b'\n');
+    match split.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?))) {
+        Some((common, head)) if said.succeeded() => Ok(Repository {
+            common: path_of(common),
+            head: String::from_utf8_lossy(head).into_owned(),
+        }),
+        _ if text.is_empty() => Err(Trouble::Git {
+            what: "rev-parse".to_owned(),
+            said: said.complaints,
+        }),
+        _ => Err(Trouble::Refused(format!(
+            "its source {} has no commit to begin with",
+            source.display()
+        ))),
+    }
 }
 
 impl Repository {

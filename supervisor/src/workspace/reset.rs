@@ -10,9 +10,11 @@ use super::erase::soften;
 use super::git::{Does, Git};
 use super::judge::Examined;
 use super::place::{Repository, lstat, repository};
+use super::settings::remember_base;
 use super::status::{ARGUMENTS, Status};
-use super::tracked::{Tracked, tracked};
+use super::tracked::Tracked;
 use super::unfinished::Unfinished;
+use super::work::filled;
 use super::{Chore, Hands, Judgement, Trouble, Workspace};
 use crate::process::Ran;
 
@@ -98,6 +100,8 @@ impl Workspace {
         let all = &examined.tracked;
         if let Some(entry) = &examined.entry {
             self.restore_settings(git, entry)?;
+            // A reset that is interrupted from here on is unfinished, and not judged by this.
+            remember_base(entry, &repository.head)?;
         }
         restore_rights(dir, all)?;
         let had_flags = clear_flags(git, dir, all)?;
@@ -109,7 +113,7 @@ impl Workspace {
         self.change_or_soften(git, &checkout)?;
         let f = if force == Force::Yes { "-ff" } else { "-f" };
         self.change_or_soften(git, &["clean", "-d", "--quiet", f])?;
-        update_submodules(git, dir)?;
+        update_submodules(git, dir, all)?;
         delete_own_refs(git, dir)
     }
 
@@ -201,9 +205,8 @@ fn grant(path: &Path, rights: u32) -> Result<(), Trouble> {
 
 /// Bring the submodules that are filled to the commits that are recorded for them. Those that are not stay empty, as in a worktree
 /// just cut.
-fn update_submodules(git: &mut Git<'_, '_>, dir: &Path) -> Result<(), Trouble> {
-    let all = tracked(git, dir)?;
-    if super::work::filled(dir, &all)?.is_empty() {
+fn update_submodules(git: &mut Git<'_, '_>, dir: &Path, before: &[Tracked]) -> Result<(), Trouble> {
+    if filled(dir, before)?.is_empty() {
         return Ok(());
     }
     let changed = Status::parse(&git.read(dir, &ARGUMENTS)?).submodules;

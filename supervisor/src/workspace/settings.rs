@@ -1,5 +1,6 @@
 //! Settings that a worktree has for itself: its own configuration, and which part of the tree it has. A session can change both, and
-//! neither is part of the tree; a reset puts back what they were when the worktree was cut.
+//! neither is part of the tree; a reset puts back what they were when the worktree was cut. And the commit that it was brought to
+//! last, which is not its own work, whatever became of the branch that it was on.
 
 use std::fs;
 use std::io;
@@ -15,6 +16,23 @@ const SETTINGS: [(&str, &str); 2] = [
     ("config.worktree", "outlive-config"),
     ("info/sparse-checkout", "outlive-sparse"),
 ];
+
+/// Where the commit is kept that a worktree was brought to last.
+const BASE: &str = "outlive-base";
+
+/// Remember that a worktree is at this commit by our doing and by nobody's work.
+pub(super) fn remember_base(entry: &Entry, commit: &str) -> Result<(), Trouble> {
+    write(&entry.path.join(BASE), commit.as_bytes())
+}
+
+/// The commit that a worktree was brought to last, if that is known.
+pub(super) fn base(entry: &Entry) -> Result<Option<String>, Trouble> {
+    let text = read(&entry.path.join(BASE))?;
+    let is_hash = |text: &String| !text.is_empty() && text.bytes().all(|it| it.is_ascii_hexdigit());
+    Ok(text
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .filter(is_hash))
+}
 
 /// Remember what they are.
 pub(super) fn remember(entry: &Entry) -> Result<(), Trouble> {

@@ -7,7 +7,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::git::{Does, Git, path_of};
-use super::place::{Entry, lstat};
+use super::place::{Entry, Repository, lstat};
+use super::settings::base;
 use super::status::{ARGUMENTS, Status};
 use super::tracked::{Tracked, tracked};
 use super::{Trouble, Workspace};
@@ -114,6 +115,7 @@ impl Workspace {
     pub(super) fn find_work(
         &self,
         git: &mut Git<'_, '_>,
+        repository: &Repository,
         entry: &Entry,
     ) -> Result<Findings, Trouble> {
         let dir = self.dir();
@@ -137,7 +139,8 @@ impl Workspace {
         let hidden = hidden(git, dir, entry, &tracked)?;
         let are = "are changed behind git's back (assume-unchanged or skip-worktree)";
         unlanded.extend(Unlanded::files(Kind::Hidden, &hidden, are));
-        let commits = commits(git, dir, status.is_unborn)?;
+        let known = [Some(repository.head.clone()), base(entry)?];
+        let commits = commits(git, dir, status.is_unborn, &known)?;
         let are = "are on no branch, tag or remote branch";
         unlanded.extend(Unlanded::commits(Kind::Commits, commits, are));
         submodules(git, dir, &tracked, DEEPEST, &mut unlanded)?;
@@ -230,8 +233,13 @@ fn changed_in(
 /// What a listing of commits begins with.
 const LOG: [&str; 4] = ["log", "-z", "--no-show-signature", "--format=%H %s"];
 
-/// Commits that only this worktree has: on its detached HEAD, or on a ref of its own.
-fn commits(git: &mut Git<'_, '_>, dir: &Path, is_unborn: bool) -> Result<Vec<String>, Trouble> {
+/// Commits that only this worktree has, on its detached HEAD or on a ref of its own, and that it was not brought to.
+fn commits(
+    git: &mut Git<'_, '_>,
+    dir: &Path,
+    is_unborn: bool,
+    known: &[Option<String>],
+) -> Result<Vec<String>, Trouble> {
     let most = format!("--max-count={}", NAMED + 1);
     let mut arguments = LOG.to_vec();
     arguments.push(&most);
@@ -246,8 +254,10 @@ fn commits(git: &mut Git<'_, '_>, dir: &Path, is_unborn: bool) -> Result<Vec<Str
         "--exclude=refs/rewritten/*",
         "--exclude=refs/stash",
         "--glob=refs/*",
-        "--",
+        "--ignore-missing",
     ]);
+    arguments.extend(known.iter().flatten().map(String::as_str));
+    arguments.push("--");
     Ok(lines(&git.read(dir, &arguments)?))
 }
 

@@ -256,3 +256,28 @@ fn the_mask_of_whoever_resets_is_no_matter() {
         assert_eq!(mode("dir") & 0o777, 0o755);
     });
 }
+
+/// S02, the other way round: what a slot was cut at is not its own work, also when the repository has it on no branch and has moved on.
+#[test]
+fn what_a_slot_was_cut_at_is_not_its_work() {
+    with_git(|| {
+        let mut bench = Bench::new();
+        let source = bench.source();
+        bench.git(&source, &["checkout", "-q", "--detach"]);
+        bench.commit(&source, "on no branch");
+        let (one, two) = (bench.cut("1"), bench.cut("2"));
+        bench.assert_sound(&one);
+        bench.commit(&source, "on no branch either");
+        bench.reset(&one).unwrap();
+        bench.git(&source, &["checkout", "-q", "main"]);
+        bench.assert_sound(&one);
+        bench.assert_sound(&two);
+        bench.commit(two.dir(), "its own");
+        let Judgement::Work(work) = bench.judge(&two) else {
+            panic!()
+        };
+        assert_eq!(work[0].named.len(), 1);
+        bench.reset(&one).unwrap();
+        assert_eq!(bench.head(one.dir()), bench.head(&source));
+    });
+}
