@@ -8,7 +8,7 @@ mod tape;
 mod taped;
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -73,18 +73,31 @@ struct Files {
     root: PathBuf,
     /// The job whose directory this process stands in, wherever that is now.
     here: Option<JobId>,
+    /// How descriptors are read.
+    descriptors: fn(&[u8]) -> Result<Descriptor, Damaged>,
 }
 
 impl Files {
     fn new(root: PathBuf) -> Files {
-        Files { root, here: None }
+        Files {
+            root,
+            here: None,
+            descriptors: Descriptor::decode,
+        }
     }
 
     /// The same for a process that stands in the directory of `job`, which is about to be renamed.
     fn standing_in(&self, job: &JobId) -> Files {
         Files {
-            root: self.root.clone(),
             here: Some(job.clone()),
+            ..self.clone()
+        }
+    }
+
+    fn without_environments(&self) -> Files {
+        Files {
+            descriptors: Descriptor::decode_without_environment,
+            ..self.clone()
         }
     }
 
@@ -199,12 +212,19 @@ pub(crate) fn read_small(
             "it is longer than {limit} bytes"
         )))));
     }
-    let mut bytes = Vec::with_capacity(stat.st_size as usize + 1);
-    File::from(fd)
-        .take(limit)
-        .read_to_end(&mut bytes)
-        .map_err(|error| DiskError::new("read", path, error))?;
-    Ok(Some(Ok(bytes)))
+    // With room for one byte more than it has: where that stays empty, the end need not be asked for.
+    let size = stat.st_size as usize;
+    let mut bytes = Vec::with_capacity(size + 1);
+    loop {
+        bytes.reserve(1);
+        let room = bytes.capacity() - bytes.len();
+        let read = retry(|| rustix::io::read(&fd, rustix::buffer::spare_capacity(&mut bytes)))
+            .map_err(|error| DiskError::new("read", path, error))?;
+        let is_all = read == 0 || read < room && bytes.len() >= size;
+        if is_all || bytes.len() as u64 > limit {
+            return Ok(Some(Ok(bytes)));
+        }
+    }
 }
 
 /// Repeat a call that a signal interrupted.
@@ -322,7 +342,7 @@ impl Disk for Files {
     }
 
     fn read_descriptor(&mut self, dir: &Dir) -> Result<Read<Descriptor>, DiskError> {
-        match self.read_record(dir, Name::Descriptor, Descriptor::decode) {
+        match self.read_record(dir, Name::Descriptor, self.descriptors) {
             // No start waits for a spare that cannot be read.
             Err(error) if matches!(dir, Dir::Spare(_)) => {
                 Ok(Read::Damaged(Damaged(error.to_string())))

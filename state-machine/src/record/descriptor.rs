@@ -1,20 +1,20 @@
 //! The descriptor, `job.json`: what was asked for. It is written once, before the job can be seen, and never
 //! changes.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::bytes::{from_hex, to_hex};
+use super::environment::{Environment, Unread};
 use super::{Bytes, Damaged};
 use crate::id::{JobId, Name};
 use crate::retry::Retry;
 
-/// What a job is to do, and how.
+/// What a job is to do, and how. `E` is the environment of a command, or what stands for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Descriptor {
+pub struct Descriptor<E = Environment> {
     /// The job's id, which is also the name of its directory.
     pub id: JobId,
     /// The work itself.
-    pub kind: Kind,
+    pub kind: Kind<E>,
     /// What people are shown.
     pub display_name: String,
     /// The name under which at most one job of a project is under way (R12).
@@ -129,14 +129,60 @@ impl Descriptor {
     pub fn decode(bytes: &[u8]) -> Result<Descriptor, Damaged> {
         super::decode(bytes)
     }
+
+    /// As [`Descriptor::decode`], for a listing: the environment, which is most of a descriptor and which no listing shows, is
+    /// checked and left empty. What is damaged for one is damaged for the other.
+    pub fn decode_without_environment(bytes: &[u8]) -> Result<Descriptor, Damaged> {
+        super::decode::<Descriptor<Unread>>(bytes).map(Descriptor::with_empty_environment)
+    }
+}
+
+impl Descriptor<Unread> {
+    fn with_empty_environment(self) -> Descriptor {
+        Descriptor {
+            id: self.id,
+            kind: match self.kind {
+                Kind::Command(command) => Kind::Command(Command {
+                    argv: command.argv,
+                    cwd: command.cwd,
+                    env: Environment::default(),
+                    umask: command.umask,
+                }),
+                Kind::Pull(pull) => Kind::Pull(pull),
+            },
+            display_name: self.display_name,
+            name: self.name,
+            task: self.task,
+            project: self.project,
+            pool: self.pool,
+            slots: self.slots,
+            priority: self.priority,
+            order: self.order,
+            after: self.after,
+            timeout_ms: self.timeout_ms,
+            retry: self.retry,
+            pause: self.pause,
+            grace_ms: self.grace_ms,
+            output: self.output,
+            stdin: self.stdin,
+            success_codes: self.success_codes,
+            not_before_ms: self.not_before_ms,
+            delay_ms: self.delay_ms,
+            on_interrupt: self.on_interrupt,
+            on_end: self.on_end,
+            total_bytes: self.total_bytes,
+            previous: self.previous,
+            created_at_ms: self.created_at_ms,
+        }
+    }
 }
 
 /// The work of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum Kind<E = Environment> {
     /// Run a command.
-    Command(Command),
+    Command(Command<E>),
     /// Fetch something.
     Pull(Pull),
 }
@@ -153,13 +199,13 @@ impl Kind {
 
 /// A command, byte for byte as its submitter gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Command {
+pub struct Command<E = Environment> {
     /// The program and its arguments.
     pub argv: Vec<Bytes>,
     /// The working directory, an absolute path.
     pub cwd: Bytes,
     /// The whole environment.
-    pub env: Environment,
+    pub env: E,
     /// The file mode creation mask of the submitter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
@@ -180,77 +226,6 @@ pub struct Pull {
     /// The digest that it must have, as `algorithm:hex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-}
-
-/// An environment: names and values in order, doubles included.
-///
-/// As JSON it is one object. A value that is not UTF-8 is `{"hex":"…"}`; a name that is not UTF-8 is a zero
-/// character, which no name can hold, and then the hex of its bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Environment(pub Vec<(Bytes, Bytes)>);
-
-impl Environment {
-    /// Set `name` to `value`, whatever it was before.
-    pub fn set(&mut self, name: &[u8], value: &[u8]) {
-        self.unset(name);
-        self.0.push((Bytes(name.to_vec()), Bytes(value.to_vec())));
-    }
-
-    /// Remove `name`.
-    pub fn unset(&mut self, name: &[u8]) {
-        self.0.retain(|(known, _)| known.0 != name);
-    }
-
-    /// The value of `name`, if it is set.
-    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.0
-            .iter()
-            .find(|(known, _)| known.0 == name)
-            .map(|(_, value)| value.0.as_slice())
-    }
-}
-
-impl Serialize for Environment {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| {
-            let name = match std::str::from_utf8(&name.0) {
-                Ok(text) if !text.starts_with('\0') => std::borrow::Cow::Borrowed(text),
-                _ => format!("\0{}", to_hex(&name.0)).into(),
-            };
-            (name, value)
-        }))
-    }
-}
-
-impl<'de> Deserialize<'de> for Environment {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Environment, D::Error> {
-        struct Pairs;
-        impl<'de> serde::de::Visitor<'de> for Pairs {
-            type Value = Environment;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of names and values")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<Environment, A::Error> {
-                let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(0).min(4096));
-                while let Some((name, value)) = map.next_entry::<String, Bytes>()? {
-                    let name = match name.strip_prefix('\0') {
-                        None => name.into_bytes(),
-                        Some(hex) => from_hex(hex).ok_or_else(|| {
-                            serde::de::Error::custom("a name in env holds something else than hex")
-                        })?,
-                    };
-                    pairs.push((Bytes(name), value));
-                }
-                Ok(Environment(pairs))
-            }
-        }
-        deserializer.deserialize_map(Pairs)
-    }
 }
 
 /// A job that must have ended before another starts.
@@ -315,19 +290,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_keeps_every_byte_and_the_order() {
-        let env = Environment(vec![
-            (Bytes::from("B"), Bytes::from("%H 'q' \n=")),
-            (Bytes::from("A-B"), Bytes(vec![0xfe, 0xff])),
-            (Bytes(vec![b'X', 0x80]), Bytes::from("")),
-            (Bytes::from("hex"), Bytes::from("{\"hex\":\"00\"}")),
-            (Bytes::from("B"), Bytes::from("twice")),
-        ]);
-        let json = serde_json::to_string(&env).unwrap();
-        assert_eq!(serde_json::from_str::<Environment>(&json).unwrap(), env);
-    }
-
-    #[test]
     fn a_short_descriptor_gets_the_documented_defaults() {
         let json = br#"{"id":"1-true","kind":{"command":{"argv":["true"],"cwd":"/","env":{}}},
             "display_name":"true","created_at_ms":1,"from_the_future":{"a":[1]}}"#;
@@ -341,6 +303,46 @@ mod tests {
             Descriptor::decode(&descriptor.encode()).unwrap(),
             descriptor
         );
+    }
+
+    #[test]
+    fn what_is_damaged_in_full_is_damaged_for_a_listing() {
+        let with_env = |env: &str| {
+            format!(
+                r#"{{"id":"1-x","kind":{{"command":{{"argv":["x","y"],"cwd":"/","env":{env},"umask":18}}}},
+                "display_name":"x","pool":"p","order":3,"created_at_ms":1}}"#
+            )
+        };
+        let all = r#"{"A":"b","C":{"hex":"ff"},"D":"\"\u00e9","\u0000ff":"","A":""}"#;
+        let json = with_env(all);
+        let full = Descriptor::decode(json.as_bytes()).unwrap();
+        let listed = Descriptor::decode_without_environment(json.as_bytes()).unwrap();
+        let Kind::Command(command) = &full.kind else {
+            panic!("it is a command")
+        };
+        assert_eq!(command.env.0.len(), 5);
+        let kind = Kind::Command(Command {
+            env: Environment::default(),
+            ..command.clone()
+        });
+        assert_eq!(listed, Descriptor { kind, ..full });
+        for bad in [
+            "7",
+            "[]",
+            "{",
+            r#"{"A":7}"#,
+            r#"{"A":{"hex":"f"}}"#,
+            r#"{"A":{}}"#,
+            r#"{"A":"\x"}"#,
+            r#"{"\u0000f":""}"#,
+            "{\"A\":\"\u{1}\"}",
+        ] {
+            let json = with_env(bad);
+            let full = Descriptor::decode(json.as_bytes());
+            let listed = Descriptor::decode_without_environment(json.as_bytes());
+            assert!(full.is_err(), "{bad}");
+            assert_eq!(listed, full, "{bad}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod bytes;
 mod descriptor;
+mod environment;
 mod ground;
 mod history;
 mod pool;
@@ -14,8 +15,9 @@ mod status;
 pub use bytes::Bytes;
 pub(crate) use bytes::plain;
 pub use descriptor::{
-    After, AfterWhen, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode, Pull,
+    After, AfterWhen, Command, Descriptor, Kind, OnInterrupt, Output, PauseMode, Pull,
 };
+pub use environment::Environment;
 pub use ground::{Ground, MAINTENANCE_TIMEOUT_MS, Upkeep};
 pub use history::{History, Line, What};
 pub use pool::Pool;

@@ -138,7 +138,7 @@ fn sweep(store: &Store, config: &Config, spared: &HashSet<JobId>) -> Result<Opti
     let now_ms = clock::now_ms();
     let mut by_project: std::collections::BTreeMap<Option<String>, Vec<Ended>> =
         std::collections::BTreeMap::new();
-    for view in store.list()?.jobs {
+    for view in store.list_outlines()?.jobs {
         if !view.state.is_terminal() || spared.contains(&view.descriptor.id) {
             continue;
         }

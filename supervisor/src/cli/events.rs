@@ -109,7 +109,7 @@ fn print_all(jobs: &[Job]) -> anyhow::Result<u8> {
 }
 
 fn print_scope(store: &Store, scope: &Scope) -> anyhow::Result<u8> {
-    let listing = store.list()?;
+    let listing = store.list_outlines()?;
     let mut damaged = listing.damaged;
     let mut batch = Batch::default();
     for view in listing.jobs.iter().filter(|view| scope.holds(view)) {

@@ -1,7 +1,7 @@
 //! Printing: lines and JSON on standard output, and text made safe for a terminal. What a job or a file says could hold
 //! control characters that a terminal would obey.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -151,10 +151,13 @@ fn quoted(word: &str) -> String {
 }
 
 /// Print a table: every column as wide as its widest cell, the last one as wide as it likes.
-pub(super) fn columns<const N: usize>(head: &[&str; N], rows: &[[String; N]]) -> io::Result<()> {
+pub(super) fn columns<const N: usize>(
+    head: &[&str; N],
+    rows: &[impl Borrow<[String; N]>],
+) -> io::Result<()> {
     let safe_rows: Vec<[Cow<'_, str>; N]> = rows
         .iter()
-        .map(|row| row.each_ref().map(|cell| safe(cell)))
+        .map(|row| row.borrow().each_ref().map(|cell| safe(cell)))
         .collect();
     let head = head.map(Cow::Borrowed);
     let widths: [usize; N] = std::array::from_fn(|column| {

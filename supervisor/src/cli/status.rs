@@ -1,5 +1,7 @@
 //! `outlive status`: everything about one job.
 
+use std::collections::HashMap;
+
 use clap::{ArgMatches, Command};
 use state_machine::protocol::look::View;
 use state_machine::record::AfterWhen;
@@ -40,7 +42,10 @@ fn show(job: &Job, view: &View) -> std::io::Result<()> {
         ("id", Some(descriptor.id.to_string())),
         ("name", descriptor.name.as_ref().map(ToString::to_string)),
         ("task", descriptor.task.clone()),
-        ("state", Some(Waiting::new(job.store(), []).condition(view))),
+        (
+            "state",
+            Some(Waiting::new(job.store(), HashMap::new()).condition(view)),
+        ),
         ("message", status.message.clone()),
         ("doing", status.status_line.clone()),
         ("command", Some(print::work(view))),

@@ -77,7 +77,7 @@ fn unfinished(store: &Store, all: bool) -> Result<Vec<Job>> {
             "name a job, or use --all; this is not inside a project".into(),
         ));
     }
-    let listing = store.list()?;
+    let listing = store.list_outlines()?;
     Ok(listing
         .jobs
         .iter()

@@ -17,20 +17,22 @@ use crate::store::{Store, slots_of};
 pub(super) struct Waiting<'a> {
     store: &'a Store,
     /// The jobs that were listed anyway.
-    states: HashMap<&'a JobId, State>,
+    states: HashMap<JobId, State>,
     pools: OnceCell<Option<BTreeMap<PoolName, PoolSetup>>>,
     supervised: OnceCell<bool>,
 }
 
+/// Whether a job waits in a pool, so that there may be more to say of it than that it is queued.
+pub(super) fn waits(view: &View) -> bool {
+    view.state == State::Queued && !view.held && view.descriptor.pool.is_some()
+}
+
 impl<'a> Waiting<'a> {
-    /// For jobs of this store, some of which are known.
-    pub(super) fn new(store: &'a Store, known: impl IntoIterator<Item = &'a View>) -> Waiting<'a> {
+    /// For jobs of this store, of some of which the state is known.
+    pub(super) fn new(store: &'a Store, states: HashMap<JobId, State>) -> Waiting<'a> {
         Waiting {
             store,
-            states: known
-                .into_iter()
-                .map(|view| (&view.descriptor.id, view.state))
-                .collect(),
+            states,
             pools: OnceCell::new(),
             supervised: OnceCell::new(),
         }
@@ -46,7 +48,7 @@ impl<'a> Waiting<'a> {
 
     /// What keeps a queued job from being started, where it is more than that others are before it.
     fn what(&self, view: &View) -> Option<String> {
-        if view.state != State::Queued || view.held {
+        if !waits(view) {
             return None;
         }
         let pool = view.descriptor.pool.as_deref()?;

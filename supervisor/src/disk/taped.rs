@@ -31,6 +31,12 @@ impl FsDisk {
         FsDisk(self.0.standing_in(job))
     }
 
+    /// The same disk for a listing: no descriptor that it reads has the environment of its command, and what is damaged
+    /// there is damaged all the same.
+    pub(crate) fn without_environments(&self) -> FsDisk {
+        FsDisk(self.0.without_environments())
+    }
+
     /// The root.
     pub(crate) fn root(&self) -> &Path {
         &self.0.root

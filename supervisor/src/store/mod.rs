@@ -6,6 +6,7 @@ mod batch;
 mod exit_code;
 mod job;
 mod leftovers;
+mod list;
 mod pools;
 mod report;
 mod root;
@@ -22,7 +23,7 @@ use state_machine::disk::{Dir, Disk, Place};
 use state_machine::id::{JobId, Key, Ticket};
 use state_machine::protocol::create::{Durable, Made, Meanwhile, acknowledge, create_while};
 use state_machine::protocol::hold::{Holder, newborn};
-use state_machine::protocol::look::{Look, View, look};
+use state_machine::protocol::look::View;
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start_numbered_while, start_while};
 use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
@@ -41,6 +42,7 @@ pub(crate) use batch::{BatchJob, IfRunning, Queued, see_that_it_can_be_joined, u
 pub use exit_code::exit_code;
 pub use job::{Events, Job, Requested, Stopped};
 pub(crate) use leftovers::{Search, end_leftovers, with_marks};
+pub use list::Listing;
 pub use pools::PoolStanding;
 pub(crate) use pools::slots_of;
 pub use report::{Report, ReportedProgress};
@@ -77,15 +79,6 @@ const START_ROUNDS: u32 = 20;
 #[derive(Clone, Debug)]
 pub struct Store {
     disk: FsDisk,
-}
-
-/// Every job of a store.
-#[derive(Debug, Default)]
-pub struct Listing {
-    /// What is true about each readable job, oldest first.
-    pub jobs: Vec<View>,
-    /// The directories that are no readable job, each with the reason; they hide nothing else (R21).
-    pub damaged: Vec<Error>,
 }
 
 /// A job that was made and that this process holds: it is handed to a worker, or let go.
@@ -321,95 +314,6 @@ impl Store {
         self.disk.dir(&Dir::Jobs)
     }
 
-    /// The id of every entry that can be a job, readable or not, oldest first.
-    pub(crate) fn ids(&self) -> Result<Vec<JobId>> {
-        Ok(self.entries()?.0)
-    }
-
-    /// The ids of every entry of the store, readable or not, oldest first, and the entries that can be none.
-    pub(crate) fn entries(&self) -> Result<(Vec<JobId>, Vec<Error>)> {
-        let mut ids = Vec::new();
-        let mut strange = Vec::new();
-        for name in self.disk().list(&Dir::Jobs)?.unwrap_or_default() {
-            let parsed = name
-                .to_text()
-                .ok_or_else(|| "its name is not UTF-8".to_owned())
-                .and_then(|word| JobId::parse(&word).map_err(|why| format!("its name {why}")));
-            match parsed {
-                Ok(id) => ids.push(id),
-                Err(why) => strange.push(Error::Damaged {
-                    path: self.disk.path(&Dir::Jobs.at(name)),
-                    why,
-                }),
-            }
-        }
-        ids.sort_by_cached_key(|id| (made_at_ms(id), id.clone()));
-        Ok((ids, strange))
-    }
-
-    /// What is true about every job, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// Only when the listing itself cannot be had: a job that cannot be read is among [`Listing::damaged`].
-    pub fn list(&self) -> Result<Listing> {
-        let (ids, damaged) = self.entries()?;
-        let mut listing = Listing {
-            jobs: Vec::with_capacity(ids.len()),
-            damaged,
-        };
-        let looked = self.look_at_all(&ids);
-        for (id, looked) in ids.iter().zip(looked) {
-            match looked {
-                Ok(Look::Job(view)) => listing.jobs.push(*view),
-                Ok(Look::Gone) => {}
-                Ok(Look::Damaged { file, why }) => listing.damaged.push(Error::Damaged {
-                    path: self.disk.path(&Place::of_job(id, file)),
-                    why: why.0,
-                }),
-                Err(error) => listing.damaged.push(error),
-            }
-        }
-        // Those that were made together have one time, and numbers that a word does not sort by.
-        if listing.jobs.iter().any(|view| view.descriptor.order > 0) {
-            listing.jobs.sort_by_cached_key(|view| {
-                let descriptor = &view.descriptor;
-                (made_at_ms(&descriptor.id), descriptor.order)
-            });
-        }
-        Ok(listing)
-    }
-
-    /// Look at many jobs. Reading thousands of records goes further than one core, so it is shared out.
-    fn look_at_all(&self, ids: &[JobId]) -> Vec<Result<Look>> {
-        const WORTH_A_THREAD: usize = 500;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = ids.len().div_ceil(threads).max(WORTH_A_THREAD);
-        let look_at = |share: &[JobId]| -> Vec<Result<Look>> {
-            let mut disk = self.disk();
-            share
-                .iter()
-                .map(|id| look(&mut disk, id).map_err(Error::from))
-                .collect()
-        };
-        if share >= ids.len() {
-            return look_at(ids);
-        }
-        std::thread::scope(|scope| {
-            let shares: Vec<_> = ids
-                .chunks(share)
-                .map(|share| scope.spawn(move || look_at(share)))
-                .collect();
-            shares
-                .into_iter()
-                .flat_map(|share| match share.join() {
-                    Ok(looked) => looked,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect()
-        })
-    }
-
     /// A watch on the records of these jobs. It stands before the first look at any of them.
     pub(crate) fn watch(&self, jobs: &[Job]) -> Watch {
         let mut watch = Watch::with(Interest::Records);
@@ -477,7 +381,7 @@ impl Store {
         {
             return Ok(self.job(&id));
         }
-        let listing = self.list()?;
+        let listing = self.list_outlines()?;
         let around: Vec<Candidate> = listing
             .jobs
             .iter()
@@ -527,12 +431,6 @@ fn candidate(view: &View) -> Candidate {
         },
         ended: view.state.is_terminal(),
     }
-}
-
-/// When a job was made, as its id says, for ordering.
-fn made_at_ms(id: &JobId) -> u64 {
-    let digits = id.as_str().split('-').next().unwrap_or_default();
-    digits.parse().unwrap_or(u64::MAX)
 }
 
 /// A ticket that no other process and no other call uses.

@@ -83,7 +83,7 @@ impl Store {
                 (name.to_owned(), PoolStanding::new(name, Some(setup)))
             })
             .collect();
-        let listing = self.list()?;
+        let listing = self.list_outlines()?;
         for view in &listing.jobs {
             if let Some(pool) = pool_of(view) {
                 standings
@@ -140,7 +140,7 @@ impl Store {
     }
 
     fn see_that_nobody_is_in(&self, name: &PoolName) -> Result<()> {
-        let jobs = self.list()?.jobs;
+        let jobs = self.list_outlines()?.jobs;
         let mut inside = jobs
             .iter()
             .filter(|view| pool_of(view) == Some(name.as_str()))

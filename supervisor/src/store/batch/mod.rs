@@ -111,7 +111,7 @@ impl Store {
         if lines.is_empty() || if_running != IfRunning::Fail {
             return Ok(());
         }
-        for view in self.list()?.jobs {
+        for view in self.list_outlines()?.jobs {
             let bearer = jobs.iter().find(|job| bears_name_of(&view, &job.spec));
             if let Some(job) = bearer {
                 return Err(under_way(&view).at_line(job.line));
