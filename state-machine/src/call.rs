@@ -47,6 +47,7 @@ pub enum Call {
         pool: PoolName,
         slots: Option<u32>,
         paused: Option<bool>,
+        new: bool,
         #[serde(flatten)]
         ground: Ground,
     },

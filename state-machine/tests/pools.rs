@@ -15,11 +15,13 @@ const TWO: Wish = Wish {
     slots: Some(2),
     paused: None,
     ground: Ground::NONE,
+    new: false,
 };
 const PAUSE: Wish = Wish {
     slots: None,
     paused: Some(true),
     ground: Ground::NONE,
+    new: false,
 };
 
 fn pool() -> PoolName {
@@ -71,6 +73,27 @@ fn a_change_keeps_what_it_is_not_about() {
     // The lock stays, so that there is only ever one (F18).
     assert!(disk.image().bytes(&dir().at(Name::PlacementLock)).is_some());
     assert_eq!(change(&mut disk, PAUSE), Ok(Changed::Is(made(None, true))));
+}
+
+#[test]
+fn of_two_that_make_a_pool_one_does_and_the_other_changes_nothing() {
+    let mut disk = Fake::on(Image::store());
+    let make = |slots| Wish {
+        slots: Some(slots),
+        new: true,
+        ..Wish::default()
+    };
+    assert_eq!(
+        change(&mut disk, make(2)),
+        Ok(Changed::Is(made(Some(2), false)))
+    );
+    assert_eq!(change(&mut disk, make(3)), Ok(Changed::Exists));
+    assert_eq!(recorded(&disk), Some(made(Some(2), false)));
+    assert_eq!(forget_pool(&mut disk, &pool()), Ok(PoolForgotten::Yes));
+    assert_eq!(
+        change(&mut disk, make(3)),
+        Ok(Changed::Is(made(Some(3), false)))
+    );
 }
 
 #[test]

@@ -32,6 +32,31 @@ fn begun(job: &Job<'_>) -> bool {
 }
 
 #[test]
+fn of_many_who_make_a_pool_at_once_one_does() {
+    let bench = bench!();
+    for round in 0..5 {
+        let name = format!("p{round}");
+        let makers: Vec<_> = (1..=8)
+            .map(|slots| {
+                let verb = bench.verb(["pool", "add", &name, "--slots", &slots.to_string()]);
+                (slots, bench.background(verb))
+            })
+            .collect();
+        let made: Vec<u32> = makers
+            .into_iter()
+            .filter_map(|(slots, maker)| {
+                let ran = maker.end();
+                assert!(matches!(ran.code(), 0 | 6), "{}", ran.errors());
+                (ran.code() == 0).then_some(slots)
+            })
+            .collect();
+        assert_eq!(made.len(), 1, "{made:?}");
+        assert_eq!(pool(&bench, &name), standing(&name, made[0], 0, 0));
+    }
+    bench.audit();
+}
+
+#[test]
 fn a_pool_is_made_changed_paused_and_removed() {
     let bench = bench!();
     let default = pool(&bench, "default");

@@ -26,6 +26,7 @@ pub(super) fn change<D: Stage>(disk: &mut D, wish: Change) -> Result<Outcome, D:
     };
     Ok(match change_pool(disk, &pool(), wish)? {
         Changed::Is(_) => Outcome::Changed,
+        Changed::Exists => Outcome::Busy,
         Changed::Damaged(_) => Outcome::Damaged,
         Changed::Busy => Outcome::Busy,
     })

@@ -12,6 +12,8 @@ use crate::record::{Damaged, Ground, Pool};
 pub enum Changed {
     /// This is its record now.
     Is(Pool),
+    /// Somebody has made it already, and it was to be new.
+    Exists,
     /// What it holds cannot be read, and was left as it is (R21).
     Damaged(Damaged),
     /// Others were in the way all the time.
@@ -27,6 +29,8 @@ pub struct Wish {
     pub paused: Option<bool>,
     /// What the slots are to hold.
     pub ground: Ground,
+    /// Whether nobody may have made anything of it yet: of two that make a pool at once, one does.
+    pub new: bool,
 }
 
 /// Change a pool's record, making it where there is none.
@@ -40,6 +44,7 @@ pub fn change_pool<D: Disk>(
         slots: wish.slots,
         paused: wish.paused,
         ground: wish.ground.clone(),
+        new: wish.new,
     });
     let dir = Dir::Pool(pool.clone());
     if disk.mkdir(&dir)? == Change::Absent {
@@ -58,6 +63,7 @@ pub fn change_pool<D: Disk>(
 
 fn change_locked<D: Disk>(disk: &mut D, pool: &PoolName, wish: &Wish) -> Result<Changed, D::Fault> {
     let mut record = match disk.read_pool(pool)? {
+        Read::Value(_) if wish.new => return Ok(Changed::Exists),
         Read::Value(record) => record,
         Read::Absent => Pool::default(),
         Read::Damaged(why) => return Ok(Changed::Damaged(why)),

@@ -56,6 +56,12 @@ impl PoolStanding {
     }
 }
 
+fn exists(name: &PoolName) -> Error {
+    Error::NotNow(format!(
+        "there is a pool '{name}' already; change it with: outlive pool set {name} --slots N"
+    ))
+}
+
 /// How many slots a pool that is set up so has on this machine.
 pub(crate) fn slots_of(setup: &PoolSetup) -> u32 {
     setup.slots.unwrap_or_else(processors)
@@ -102,11 +108,9 @@ impl Store {
     /// [`Error::NotNow`] where there is one of this name.
     pub(crate) fn add_pool(&self, name: &PoolName, wish: Wish) -> Result<()> {
         if self.pools()?.contains_key(name) {
-            return Err(Error::NotNow(format!(
-                "there is a pool '{name}' already; change it with: outlive pool set {name} --slots N"
-            )));
+            return Err(exists(name));
         }
-        self.change_pool(name, wish)
+        self.change_pool(name, Wish { new: true, ..wish })
     }
 
     /// Change how a pool that is there is set up. A supervisor that runs sees it.
@@ -217,6 +221,7 @@ impl Store {
         let mut disk = self.disk();
         match change_pool(&mut disk, name, wish)? {
             Changed::Is(_) => Ok(()),
+            Changed::Exists => Err(exists(name)),
             Changed::Damaged(why) => Err(Error::Damaged {
                 path: disk.path(&Dir::Pool(name.clone()).at(Name::Pool)),
                 why: why.0,

@@ -68,6 +68,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
             slots,
             paused,
             ground,
+            new,
         } => drop(change_pool(
             disk,
             &pool,
@@ -75,6 +76,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
                 slots,
                 paused,
                 ground,
+                new,
             },
         )),
         Call::ForgetPool { pool } => drop(forget_pool(disk, &pool)),

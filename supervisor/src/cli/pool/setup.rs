@@ -122,6 +122,7 @@ fn wish(matches: &ArgMatches, before: &Ground) -> Result<Wish> {
             reset: shell("reset"),
             maintain: upkeep(matches, shell("maintain"), before)?,
         },
+        new: false,
     })
 }
 
