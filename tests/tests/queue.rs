@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use outlive_tests::{Background, Bench, Dice, Job, bench, rounds, until};
+use serde_json::json;
 
 /// A pool of its own for a test, with so many slots, that admits nobody yet.
 fn paused_pool(bench: &Bench, slots: &str) {
@@ -53,6 +54,46 @@ fn a_queued_job_runs_on_a_machine_where_nothing_runs_and_the_supervisor_leaves()
     until("the supervisor has left", || bench.supervisors().is_empty());
     let again = bench.run(["queue", "--wait", "--", "sh", "-c", "exit 5"]);
     assert_eq!(again.code(), 5);
+    bench.audit();
+}
+
+#[test]
+fn a_queued_job_is_followed_from_its_start_to_its_end() {
+    let bench = bench!();
+    paused_pool(&bench, "1");
+    let script = "echo out; echo more; exit 7";
+    let arguments = ["queue", "--pool", "p", "--follow", "--", "sh", "-c", script];
+    let follower = bench.background(bench.verb(arguments));
+    until("it is queued", || bench.jobs().len() == 1);
+    open_pool(&bench);
+    let ran = follower.end();
+    assert_eq!(ran.code(), 7);
+    // Standard output is the job's, and its id is told beside it.
+    assert_eq!(ran.text(), "out\nmore");
+    assert_eq!(ran.errors().trim(), bench.jobs()[0].id());
+    let many = ["queue", "--follow", "--from", "-"];
+    bench.run(many).expect(2);
+    bench.audit();
+}
+
+#[test]
+fn a_job_that_comes_after_hundreds_starts_when_the_last_of_them_has_ended() {
+    let bench = bench!();
+    paused_pool(&bench, "2");
+    let mut lines: Vec<_> = (0..400)
+        .map(|number| json!({"argv": ["true"], "label": number.to_string()}))
+        .collect();
+    let after: Vec<String> = (0..400).map(|number| number.to_string()).collect();
+    lines.push(json!({"argv": ["sh", "-c", "echo last >> order"], "after": after}));
+    let jobs = bench.queued_from(&["--pool", "p"], &lines);
+    open_pool(&bench);
+    let last = jobs.last().expect("it was made");
+    assert_eq!(last.wait(), 0);
+    let started = |job: &Job| job.status().expect("it ran")["started_at_ms"].as_u64();
+    let ended = |job: &Job| job.status().expect("it ran")["ended_at_ms"].as_u64();
+    let others = &jobs[..400];
+    assert!(others.iter().all(|job| ended(job) <= started(last)));
+    assert_eq!(written(&bench), "last");
     bench.audit();
 }
 

@@ -1,6 +1,7 @@
 //! The command line: one file per verb, and this table of them. A verb parses, asks the store, and prints; what is true
 //! and what may be done is decided below it.
 
+mod announce;
 mod arguments;
 mod background;
 mod clean;

@@ -6,9 +6,10 @@ use state_machine::id::{Name, PoolName};
 use state_machine::job::State;
 use state_machine::protocol::look::View;
 
+use super::announce::announce;
 use super::arguments::{flag, json, option};
 use super::hand_over::{Handed, HandedOver, begin_and_hand_over, begin_in, say_why_not};
-use super::{Verb, exit, print, spec};
+use super::{Verb, exit, spec};
 use crate::error::{Error, Result};
 use crate::store::{Job, JobSpec, Store, exit_code};
 use crate::worker::{Launched, Launcher, Start};
@@ -110,28 +111,6 @@ fn join(store: &Store, view: &View, if_running: &str, matches: &ArgMatches) -> a
     let job = store.job(id);
     announce(&job, matches)?;
     stay(&job, None, matches)
-}
-
-/// Print the id, where scripts read it.
-fn announce(job: &Job, matches: &ArgMatches) -> anyhow::Result<()> {
-    let text = if matches.get_flag("json") {
-        serde_json::to_string(&job.report(&job.look()?))?
-    } else {
-        job.id().to_string()
-    };
-    if matches.get_flag("follow") {
-        // Standard output is the job's.
-        eprintln(&text);
-    } else {
-        print::line(&text)?;
-    }
-    Ok(())
-}
-
-fn eprintln(text: &str) {
-    use std::io::Write;
-    // Whoever closed standard error does not want to know.
-    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Stay with the job as far as that was asked for.

@@ -196,7 +196,7 @@ pub(crate) fn content(data: &Data) -> Content {
         Data::Status(status) => Content::Status(status.clone()),
         Data::Request(request) => Content::Request(*request),
         Data::Pointer(pointer) => Content::Pointer(pointer.clone()),
-        Data::Pool(pool) => Content::Pool(*pool),
+        Data::Pool(pool) => Content::Pool(pool.clone()),
         Data::Slot(slot) => Content::Slot(slot.clone()),
         Data::Session(session) => Content::Session(session.clone()),
         Data::Blank => Content::Blank,

@@ -483,10 +483,11 @@ impl Script {
                 job: self.dice.pick(&self.ids).clone(),
                 count: self.dice.below(3),
             }),
-            5 => Data::Pool(Pool {
+            5 => Data::Pool(Box::new(Pool {
                 slots: self.dice.chance(50).then_some(2),
                 paused: self.dice.chance(50),
-            }),
+                ..Pool::default()
+            })),
             6 => Data::Slot(Box::new(Slot {
                 returned: self.dice.chance(50),
                 ..Slot::new(self.number())

@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use state_machine::id::PoolName;
 use state_machine::record::{After, AfterWhen};
 
+use super::announce::announce;
 use super::arguments::{duration, flag, json, option, resolve};
 use super::background::ensure_supervised;
 use super::{Verb, exit, print, spec, when};
@@ -37,6 +38,12 @@ fn declare(verb: Command) -> Command {
         .args(arguments())
         .args([
             flag("wait", "Wait for the end, and exit with the job's status"),
+            flag(
+                "follow",
+                "Print the job's output once it has been started and until it ends, and exit with its status",
+            )
+            .short('f')
+            .conflicts_with("from"),
             option(
                 "if-running",
                 "WHAT",
@@ -106,9 +113,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let job = queue(&store, &spec, if_running(matches))?;
     let supervised = supervise(&store, matches);
-    tell(&job, matches.get_flag("json"))?;
+    announce(&job, matches)?;
     supervised?;
-    if matches.get_flag("wait") {
+    let follows = matches.get_flag("follow");
+    if follows {
+        super::log::follow_job(&job)?;
+    }
+    if follows || matches.get_flag("wait") {
         let view = job.wait(None)?;
         return Ok(exit_code(view.state, &view.status));
     }
@@ -146,15 +157,6 @@ fn queue(store: &Store, spec: &JobSpec, if_running: IfRunning) -> anyhow::Result
                 return Ok(job);
             }
         }
-    }
-}
-
-/// Print the id, where scripts read it.
-fn tell(job: &Job, as_json: bool) -> anyhow::Result<()> {
-    if as_json {
-        print::json(&job.report(&job.look()?))
-    } else {
-        Ok(print::line(job.id().as_str())?)
     }
 }
 
