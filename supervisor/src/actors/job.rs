@@ -43,6 +43,9 @@ pub(super) struct Heard(pub(super) Answer);
 #[rtype(result = "()")]
 pub(super) struct PoolIs(pub(super) Option<Addr<PoolActor>>);
 
+/// The longest rest of a job that no worker could be had for.
+const REFUSED: Duration = Duration::from_secs(5);
+
 /// How long a job whose worker was asked for is let alone after a notice: most of what it does is told by the spawner, and
 /// most of the rest is over by then.
 const LET_ALONE: Duration = Duration::from_millis(20);
@@ -458,9 +461,13 @@ impl JobActor {
     }
 
     fn came_to_nothing(&mut self, ctx: &mut Context<JobActor>) {
+        self.rest(backoff(self.refusals + 1), ctx);
+    }
+
+    fn rest(&mut self, time: Duration, ctx: &mut Context<JobActor>) {
         self.given = None;
         self.refusals += 1;
-        self.rests_until = clock::since_boot() + backoff(self.refusals);
+        self.rests_until = clock::since_boot() + time;
         self.is_free_again(ctx);
     }
 }
@@ -527,7 +534,8 @@ impl Handler<Heard> for JobActor {
                 } else {
                     tracing::debug!(job = %self.job.id(), why, tries = self.refusals, "no worker");
                 }
-                self.came_to_nothing(ctx);
+                // A slot that a session has may be given back at any time, and nobody is told of that.
+                self.rest(backoff(self.refusals + 1).min(REFUSED), ctx);
             }
             Answer::Left { .. } => self.came_to_nothing(ctx),
             Answer::Gone => self.is_free_again(ctx),

@@ -11,6 +11,7 @@
 //! | [`slot`] | one per slot | which job is in the slot, and having it started |
 //! | [`starts`] | one | the spawner |
 //! | [`sweeper`] | one | when to sweep |
+//! | [`keeper`] | one | when to shed and to maintain slots |
 //! | [`clock`] | one | being told that the wall clock was set |
 //!
 //! What must never be here: a rule about jobs, a file that is read or written but through the store, a wait that blocks the
@@ -18,6 +19,7 @@
 
 mod clock;
 mod job;
+mod keeper;
 mod pool;
 mod root;
 mod slot;

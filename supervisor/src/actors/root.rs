@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::clock::ClockSet;
 use super::job::{JobActor, Look, PoolIs};
+use super::keeper::{Cease, Keeper, SetUp};
 use super::pool::{Admit, Configure, PoolActor, Tell};
 use super::starts::{Serve, Source, Starts};
 use super::subscribers::{Subscribe, Subscribers};
@@ -175,6 +176,7 @@ pub(crate) struct Root {
     watcher: Watcher,
     starts: Addr<Starts>,
     sweeper: Addr<Sweeper>,
+    keeper: Addr<Keeper>,
     jobs: HashMap<JobId, Known>,
     /// How many of them it is to stay for.
     busy: usize,
@@ -230,6 +232,7 @@ impl Root {
         watcher: Watcher,
         mailbox: Mailbox<watcher::Changed>,
     ) -> Addr<Root> {
+        let keeper = Keeper::new(settings.store.slots(&settings.launcher)).start();
         let source = Source {
             store: settings.store.clone(),
             launcher: settings.launcher,
@@ -249,6 +252,7 @@ impl Root {
             watcher,
             starts: starts.clone(),
             sweeper,
+            keeper,
             jobs: HashMap::new(),
             busy: 0,
             running: 0,
@@ -398,6 +402,9 @@ impl Root {
                 }
             }
         }
+        if self.is_ready() {
+            self.keeper.do_send(SetUp);
+        }
         let names: HashSet<PoolName> = self
             .config
             .pool
@@ -466,6 +473,7 @@ impl Root {
             let _ = ready.send(());
         }
         self.sweeper.do_send(Keep(self.config.clone()));
+        self.keeper.do_send(SetUp);
         self.see_whether_idle(ctx);
     }
 
@@ -811,6 +819,7 @@ impl Handler<Drain> for Root {
 
     fn handle(&mut self, _: Drain, ctx: &mut Context<Root>) {
         self.draining = true;
+        self.keeper.do_send(Cease);
         for pool in self.pools.values() {
             pool.do_send(Admit(false));
         }

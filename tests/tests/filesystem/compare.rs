@@ -275,7 +275,7 @@ fn holds(data: &Data, bytes: &[u8]) -> bool {
         Data::Descriptor(descriptor) => Descriptor::decode(bytes).as_ref() == Ok(descriptor),
         Data::Status(status) => Status::decode(bytes).as_ref() == Ok(status),
         Data::Pointer(pointer) => Pointer::decode(bytes).as_ref() == Ok(pointer),
-        Data::Pool(pool) => Pool::decode(bytes).as_ref() == Ok(pool),
+        Data::Pool(pool) => Pool::decode(bytes).as_ref() == Ok(&**pool),
         Data::Slot(slot) => Slot::decode(bytes).as_ref() == Ok(slot),
         Data::Session(session) => Session::decode(bytes).as_ref() == Ok(session),
         Data::History(history) => History::decode(bytes) == *history,
