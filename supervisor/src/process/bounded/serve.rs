@@ -44,7 +44,12 @@ pub(crate) fn serve_on_stdin() -> io::Result<()> {
         let why = "worker_if_asked() is called too late: this program has threads already";
         return Err(io::Error::other(why));
     }
-    let socket = socket_on_stdin()?;
+    let socket = socket_on_stdin().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            io::Error::other("a minder is started by another program, and not by hand")
+        }
+        _ => error,
+    })?;
     // Fails for the leader of a group, which what is executed by a shell's job control may be; it is asked by socket anyway.
     let _ = setsid();
     chdir("/")?;
