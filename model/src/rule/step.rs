@@ -320,7 +320,11 @@ fn unrun(end: End<'_>) -> Option<String> {
     if !end.failing {
         return Some("a job that nothing keeps from running is not run".into());
     }
-    let attempt = end.files.status_of(id)?.attempt;
+    let status = end.files.status_of(id)?;
+    if status.failure.is_some() {
+        return Some("a command that nothing keeps from being started is not started".into());
+    }
+    let attempt = status.attempt;
     let promised = end.files.descriptor_of(id)?.retry.max_attempts.max(1);
     (attempt < promised).then(|| format!("{promised} attempts were promised, and {attempt} made"))
 }
