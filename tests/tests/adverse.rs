@@ -286,6 +286,22 @@ fn ticks(pid: i32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
+/// Whether a process sleeps, and no signal waits for it.
+fn is_at_rest(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let value = |name| {
+        let mut lines = status.lines();
+        lines
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    let none =
+        |pending: Option<&str>| pending.is_some_and(|bits| bits.bytes().all(|bit| bit == b'0'));
+    value("State:").is_some_and(|state| state.starts_with('S'))
+        && none(value("SigPnd:"))
+        && none(value("ShdPnd:"))
+}
+
 #[test]
 fn a_store_that_is_moved_is_left() {
     let bench = bench!();
@@ -299,6 +315,9 @@ fn a_store_that_is_moved_is_left() {
     // A start that is under way is lost with the path.
     job.until_states(|states| states.len() == 2);
     until("the command runs", || bench.file("up").exists());
+    until("its worker has heard of every record of its start", || {
+        job.worker().is_some_and(|worker| is_at_rest(worker.pid))
+    });
     let elsewhere = bench.dir().join("elsewhere");
     fs::rename(bench.root(), &elsewhere).unwrap();
     // Whoever queues there is heard here.
