@@ -27,16 +27,32 @@ pub enum Dependency {
 }
 
 /// What all of `after` come to. One that can never be met outweighs any that is still waited for.
-pub fn dependency(after: &[After], mut seen: impl FnMut(&After) -> Seen) -> Dependency {
-    let mut all = Dependency::Met;
+pub fn dependency(after: &[After], seen: impl FnMut(&After) -> Seen) -> Dependency {
+    match waited_for(after, seen) {
+        Ok(open) if open.is_empty() => Dependency::Met,
+        Ok(_) => Dependency::Waits,
+        Err(why) => Dependency::Never(why),
+    }
+}
+
+/// Those of `after` that are still waited for. What is met stays so, as an end is final: nobody need look at it again.
+///
+/// # Errors
+///
+/// When one of them has ended otherwise, so that the job can never start: the reason, for people.
+pub fn waited_for(
+    after: &[After],
+    mut seen: impl FnMut(&After) -> Seen,
+) -> Result<Vec<After>, String> {
+    let mut open = Vec::new();
     for one in after {
         match standing(one, seen(one)) {
             Dependency::Met => {}
-            Dependency::Waits => all = Dependency::Waits,
-            never => return never,
+            Dependency::Waits => open.push(one.clone()),
+            Dependency::Never(why) => return Err(why),
         }
     }
-    all
+    Ok(open)
 }
 
 fn standing(after: &After, seen: Seen) -> Dependency {

@@ -73,6 +73,7 @@ pub struct Supervisor {
     store: Store,
     ready: Option<oneshot::Receiver<()>>,
     ended: Option<oneshot::Receiver<()>>,
+    lost: bool,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -123,6 +124,7 @@ impl Supervisor {
             store,
             ready: Some(ready),
             ended: Some(ended),
+            lost: false,
             thread: Some(thread),
         })
     }
@@ -138,11 +140,28 @@ impl Supervisor {
     }
 
     /// Wait until it has ended: it was told to, or had nothing to do for long enough.
-    pub async fn ended(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// When it was lost to a fault of its own, which has been told. No job notices; start another one.
+    pub async fn ended(&mut self) -> Result<()> {
         if let Some(ended) = &mut self.ended {
-            let _ = ended.await;
+            // Taken only once it has come, as above.
+            self.lost = ended.await.is_err();
             self.ended = None;
         }
+        if self.lost {
+            return Err(Error::Worker(
+                "the supervisor was lost to a fault of its own; its jobs run on, and the next one takes them over".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The actor that all others come from.
+    #[cfg(test)]
+    pub(crate) fn root(&self) -> &Addr<Root> {
+        &self.root
     }
 
     /// Tell it to end. Workers run on, and the next supervisor takes them over (R20).

@@ -136,7 +136,7 @@ fn a_host_has_a_supervisor_and_waits_without_threads() {
         assert!(status.ready);
         other.stop(None).unwrap();
         supervisor.shutdown();
-        supervisor.ended().await;
+        supervisor.ended().await.expect("it was told to");
         drop(supervisor);
         assert!(!store.is_supervised().unwrap());
         let spec: JobSpec = bench.spec(&["true"]);

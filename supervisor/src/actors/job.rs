@@ -1,10 +1,11 @@
 //! The actor of one unfinished job. It looks at the job when something says that it may have changed, lets
 //! [`state_machine::supervise`] say what the job needs, and sees to that.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use actix::prelude::*;
-use state_machine::dependency::{self, Dependency, dependency};
+use state_machine::dependency::{self, Dependency, waited_for};
 use state_machine::disk::Place;
 use state_machine::id::JobId;
 use state_machine::job::State;
@@ -17,7 +18,7 @@ use state_machine::supervise::{Need, Readiness, keeps_busy, need, readiness, res
 use super::pool::{Enqueue, Leave, Occupy, PoolActor};
 use super::root::{Await, ComesAfter, Ended, PoolOf, Root, Standing};
 use super::starts::{Start, Starts};
-use super::{backoff, off, off_long};
+use super::{Vigil, backoff, off, off_long};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::spawner::Answer;
@@ -27,6 +28,11 @@ use crate::store::Job;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Look;
+
+/// A job that this one comes after has ended, or is gone.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct OneLess(pub(super) JobId);
 
 /// The job was given this slot, and its start is under way.
 #[derive(Message)]
@@ -61,7 +67,16 @@ enum Sight {
 struct Seen {
     view: Box<View>,
     asked: bool,
-    dependency: Dependency,
+    /// Where it waits to be admitted: what was found of those that it comes after.
+    after: Option<AfterSeen>,
+}
+
+/// What was found of jobs that a job comes after.
+struct AfterSeen {
+    /// Those that were looked at.
+    looked_at: Vec<After>,
+    /// Those of them that are still waited for, or why the job can never start.
+    open: std::result::Result<Vec<After>, String>,
 }
 
 /// How long a job must have run to be trusted to go on: one that loses its worker sooner is run again ever more slowly.
@@ -86,6 +101,13 @@ pub(super) struct JobActor {
     waiting: Option<Sight>,
     /// What was asked for, without what only its worker needs.
     descriptor: Option<Descriptor>,
+    /// Those that it comes after and that were not seen to have ended; `None` as long as none was looked at. There may be
+    /// thousands, and each end is a reason to look at one of them only.
+    open: Option<Vec<After>>,
+    /// Those of them that have ended, as the root says, and were not looked at since.
+    ended: HashSet<JobId>,
+    /// Those of them that the root has not been asked to tell the end of.
+    unannounced: Vec<JobId>,
     looking: Looking,
     last: Option<(State, Need)>,
     /// A worker was asked for, and is not known to be gone.
@@ -111,6 +133,7 @@ pub(super) struct JobActor {
     timer: Option<SpawnHandle>,
     /// A look that is due once the job was let alone for a while.
     due: Option<SpawnHandle>,
+    _vigil: Vigil,
 }
 
 impl JobActor {
@@ -123,6 +146,9 @@ impl JobActor {
             pool_is_known: false,
             waiting: None,
             descriptor: None,
+            open: None,
+            ended: HashSet::new(),
+            unannounced: Vec::new(),
             looking: Looking::No,
             last: None,
             engaged: false,
@@ -137,6 +163,7 @@ impl JobActor {
             since: clock::since_boot(),
             timer: None,
             due: None,
+            _vigil: Vigil,
         }
     }
 
@@ -150,7 +177,12 @@ impl JobActor {
         }
         self.looking = Looking::Yes;
         let (job, known) = (self.job.clone(), self.descriptor.clone());
-        off(move || sight(&job, known))
+        let open = self.open.as_ref();
+        let ended = open.map(|open| {
+            let ended = open.iter().filter(|after| self.ended.contains(&after.job));
+            ended.cloned().collect()
+        });
+        off(move || sight(&job, known, ended))
             .into_actor(self)
             .map(|sight, actor, ctx| actor.saw(sight, ctx))
             .spawn(ctx);
@@ -233,7 +265,8 @@ impl JobActor {
         if need != Need::Room || last != Some(need) {
             tracing::debug!(job = %self.job.id(), %state, ?need, "seen");
         }
-        let is_never = matches!(seen.dependency, Dependency::Never(_));
+        let dependency = self.take_in(seen.after);
+        let is_never = matches!(dependency, Dependency::Never(_));
         if need != Need::Settling && !is_never {
             self.faults = 0;
         }
@@ -241,7 +274,7 @@ impl JobActor {
             Need::Nothing => return self.end(Some(state), ctx),
             Need::Room => self.give_room(view, ctx),
             Need::Settling => self.settle(ctx),
-            Need::Admission => self.seek_admission(view, seen.dependency, ctx),
+            Need::Admission => self.seek_admission(view, dependency, ctx),
             Need::Resumption => self.seek_resumption(view, ctx),
             Need::Rest => {
                 self.cancel_timer(ctx);
@@ -250,6 +283,29 @@ impl JobActor {
         }
         // Last: with it, the root knows that the pool knows.
         self.stands(state, need);
+    }
+
+    /// Take in what was found of those that it comes after.
+    fn take_in(&mut self, seen: Option<AfterSeen>) -> Dependency {
+        let Some(AfterSeen { looked_at, open }) = seen else {
+            return Dependency::Met;
+        };
+        let open = match open {
+            Ok(open) => open,
+            Err(why) => return Dependency::Never(why),
+        };
+        let looked_at: HashSet<JobId> = looked_at.into_iter().map(|after| after.job).collect();
+        let still = self.open.get_or_insert_default();
+        still.retain(|after| !looked_at.contains(&after.job));
+        self.ended.retain(|id| !looked_at.contains(id));
+        self.unannounced
+            .extend(open.iter().map(|after| after.job.clone()));
+        still.extend(open);
+        if still.is_empty() {
+            Dependency::Met
+        } else {
+            Dependency::Waits
+        }
     }
 
     fn stands(&mut self, state: State, need: Need) {
@@ -370,8 +426,9 @@ impl JobActor {
         ) {
             Readiness::Now => self.enqueue(&view.descriptor, ctx),
             Readiness::In(ms) => self.look_in(Duration::from_millis(ms), ctx),
+            Readiness::Later if self.unannounced.is_empty() => {}
             Readiness::Later => self.root.do_send(Await {
-                after: after(&view.descriptor),
+                after: std::mem::take(&mut self.unannounced),
                 id: self.job.id().clone(),
             }),
             Readiness::Never(why) => self.fail(&view.descriptor, why, ctx),
@@ -495,6 +552,15 @@ impl Handler<Look> for JobActor {
     }
 }
 
+impl Handler<OneLess> for JobActor {
+    type Result = ();
+
+    fn handle(&mut self, OneLess(id): OneLess, ctx: &mut Context<JobActor>) {
+        self.ended.insert(id);
+        self.look(ctx);
+    }
+}
+
 impl Handler<PoolIs> for JobActor {
     type Result = ();
 
@@ -543,11 +609,12 @@ impl Handler<Heard> for JobActor {
     }
 }
 
-fn sight(job: &Job, known: Option<Descriptor>) -> Sight {
-    try_sight(job, known).unwrap_or_else(Sight::Unreadable)
+/// Look at a job, and, of those that it comes after, at these, or at all where none are named.
+fn sight(job: &Job, known: Option<Descriptor>, ended: Option<Vec<After>>) -> Sight {
+    try_sight(job, known, ended).unwrap_or_else(Sight::Unreadable)
 }
 
-fn try_sight(job: &Job, known: Option<Descriptor>) -> Result<Sight> {
+fn try_sight(job: &Job, known: Option<Descriptor>, ended: Option<Vec<After>>) -> Result<Sight> {
     let mut disk = job.store().disk();
     let looked = match known {
         Some(descriptor) => look_at(&mut disk, descriptor)?,
@@ -564,17 +631,15 @@ fn try_sight(job: &Job, known: Option<Descriptor>) -> Result<Sight> {
         }
     };
     let asked = !view.held && is_asked(&mut disk, job.id())?;
-    let dependency = match need(&view, asked) {
-        Need::Admission if view.status.attempt == 0 => {
-            dependency(&view.descriptor.after, |after| seen(job, after))
+    let awaits = need(&view, asked) == Need::Admission && view.status.attempt == 0;
+    let after = awaits.then(|| {
+        let looked_at = ended.unwrap_or_else(|| view.descriptor.after.clone());
+        AfterSeen {
+            open: waited_for(&looked_at, |after| seen(job, after)),
+            looked_at,
         }
-        _ => Dependency::Met,
-    };
-    Ok(Sight::Job(Seen {
-        view,
-        asked,
-        dependency,
-    }))
+    });
+    Ok(Sight::Job(Seen { view, asked, after }))
 }
 
 /// The jobs that a job comes after.

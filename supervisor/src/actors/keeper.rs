@@ -10,7 +10,7 @@ use state_machine::id::PoolName;
 use state_machine::maintenance::{PoolResult, SlotResult};
 use state_machine::record::Outcome;
 
-use super::off_long;
+use super::{Vigil, off_long};
 use crate::error::Result;
 use crate::slots::Slots;
 use crate::store::slots_of;
@@ -35,6 +35,7 @@ pub(super) struct Keeper {
     pools: BTreeMap<PoolName, PoolSetup>,
     timers: BTreeMap<PoolName, SpawnHandle>,
     ceased: bool,
+    _vigil: Vigil,
 }
 
 impl Keeper {
@@ -44,6 +45,7 @@ impl Keeper {
             pools: BTreeMap::new(),
             timers: BTreeMap::new(),
             ceased: false,
+            _vigil: Vigil,
         }
     }
 

@@ -63,6 +63,21 @@ async fn off_long<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
+/// Kept by every actor, and by whatever else runs on their thread: where it panics, nobody would hear of that, and what it
+/// sees to would be left to nobody. So the supervisor ends, as when work on a thread panics. No job notices.
+#[derive(Debug)]
+struct Vigil;
+
+impl Drop for Vigil {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(system) = actix::System::try_current()
+        {
+            system.stop_with_code(1);
+        }
+    }
+}
+
 /// How long to wait before the `nth` try in a row (from 1) of what the disk did not let us do.
 fn backoff(nth: u32) -> Duration {
     const FIRST: Duration = Duration::from_millis(250);

@@ -6,6 +6,7 @@ use actix::prelude::*;
 use state_machine::id::{JobId, PoolName};
 use state_machine::schedule::{Pool, Rank};
 
+use super::Vigil;
 use super::job::JobActor;
 use super::slot::{Fill, SlotActor, Vacate};
 use super::starts::Starts;
@@ -69,6 +70,7 @@ pub(super) struct PoolActor {
     waiting: HashMap<JobId, Addr<JobActor>>,
     slots: BTreeMap<u32, Addr<SlotActor>>,
     starts: Addr<Starts>,
+    _vigil: Vigil,
 }
 
 impl PoolActor {
@@ -86,6 +88,7 @@ impl PoolActor {
             waiting: HashMap::new(),
             slots: BTreeMap::new(),
             starts,
+            _vigil: Vigil,
         }
     }
 

@@ -17,13 +17,13 @@ use state_machine::wire::Notice;
 use tokio::sync::oneshot;
 
 use super::clock::ClockSet;
-use super::job::{JobActor, Look, PoolIs};
+use super::job::{JobActor, Look, OneLess, PoolIs};
 use super::keeper::{Cease, Keeper, SetUp};
 use super::pool::{Admit, Configure, PoolActor, Tell};
 use super::starts::{Serve, Source, Starts};
 use super::subscribers::{Subscribe, Subscribers};
 use super::sweeper::{Grown, Keep, Spare, SpareNoMore, Sweeper};
-use super::{backoff, off};
+use super::{Vigil, backoff, off};
 use crate::disk::LockFile;
 use crate::error::{DiskError, Result};
 use crate::socket::{self, Server};
@@ -197,6 +197,17 @@ pub(crate) struct Root {
     subscribers: Subscribers,
     idle: Option<SpawnHandle>,
     scans: u32,
+    lock_look: LockLook,
+    _vigil: Vigil,
+}
+
+/// Whether the lock is being looked at: each look has a descriptor of its own, and thousands of jobs can go at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LockLook {
+    No,
+    Yes,
+    /// And there was a reason to look since it began.
+    Again,
 }
 
 /// How far the supervisor is.
@@ -268,6 +279,8 @@ impl Root {
             socket: None,
             idle: None,
             scans: 0,
+            lock_look: LockLook::No,
+            _vigil: Vigil,
         }
         .start();
         starts.do_send(Serve(root.clone()));
@@ -296,10 +309,15 @@ impl Root {
     /// See whether the store is still the one that this is the supervisor of. Whose lock is not at its place can have a
     /// rival, and whose store was moved or removed looks at nothing: such a one ends.
     fn see_that_the_lock_stands(&mut self, ctx: &mut Context<Root>) {
+        if self.lock_look != LockLook::No {
+            self.lock_look = LockLook::Again;
+            return;
+        }
         let Some(Ok(lock)) = self.settings.as_ref().map(|parts| parts.lock.share()) else {
             // No descriptor to be had, or it is leaving anyway.
             return;
         };
+        self.lock_look = LockLook::Yes;
         let store = self.store.clone();
         off(move || {
             let mut disk = store.disk();
@@ -309,17 +327,22 @@ impl Root {
             Ok::<bool, DiskError>(stands)
         })
         .into_actor(self)
-        .map(|stands, actor, ctx| match stands {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::error!(
-                    root = %actor.store.root().display(),
-                    "supervisor.lock is not the one that was taken any more: the store was moved or removed, or the file \
-                     was; leaving, and jobs run on"
-                );
-                actor.end(ctx);
+        .map(|stands, actor, ctx| {
+            let again = actor.lock_look == LockLook::Again;
+            actor.lock_look = LockLook::No;
+            match stands {
+                Ok(true) if again => actor.see_that_the_lock_stands(ctx),
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::error!(
+                        root = %actor.store.root().display(),
+                        "supervisor.lock is not the one that was taken any more: the store was moved or removed, or the \
+                         file was; leaving, and jobs run on"
+                    );
+                    actor.end(ctx);
+                }
+                Err(error) => tracing::warn!(%error, "the lock cannot be looked at"),
             }
-            Err(error) => tracing::warn!(%error, "the lock cannot be looked at"),
         })
         .spawn(ctx);
     }
@@ -594,6 +617,7 @@ fn scan(store: &Store) -> Result<Scanned> {
 }
 
 async fn pass_notices_on(mut mailbox: Mailbox<watcher::Changed>, root: Addr<Root>) {
+    let _vigil = Vigil;
     loop {
         match mailbox.next().await {
             Drained::Notices(notices) => {
@@ -616,6 +640,7 @@ async fn pass_notices_on(mut mailbox: Mailbox<watcher::Changed>, root: Addr<Root
 }
 
 async fn pass_clock_on(root: Addr<Root>) {
+    let _vigil = Vigil;
     let clock = match ClockSet::new() {
         Ok(clock) => clock,
         Err(error) => {
@@ -660,16 +685,27 @@ impl Handler<Changed> for Root {
                 self.scan(ctx);
             }
             Notices::Of(subjects) => {
-                let (mut jobs, mut pools) = (false, false);
+                let (mut jobs, mut pools, mut gone) = (false, false, false);
                 for subject in subjects {
                     match subject {
                         watcher::Changed::Job(id) => {
                             self.subscribers.tell(&Notice::Changed(Some(id.clone())));
                             self.look_at(id, ctx);
                         }
+                        watcher::Changed::Forgotten(id) if self.jobs.contains_key(&id) => {
+                            self.look_at(id, ctx);
+                        }
+                        // A sweep forgets thousands at once: nobody need look where each was.
+                        watcher::Changed::Forgotten(id) => {
+                            self.subscribers.tell(&Notice::State(id, None));
+                            gone = true;
+                        }
                         watcher::Changed::Pools | watcher::Changed::Pool(_) => pools = true,
                         watcher::Changed::Jobs => jobs = true,
                     }
+                }
+                if gone {
+                    self.see_that_the_lock_stands(ctx);
                 }
                 if jobs {
                     self.scan(ctx);
@@ -724,7 +760,7 @@ impl Handler<Ended> for Root {
         if let Some(waiting) = self.dependants.remove(&id) {
             for dependant in waiting {
                 if let Some(known) = self.jobs.get(&dependant) {
-                    known.actor.do_send(Look);
+                    known.actor.do_send(OneLess(id.clone()));
                 }
             }
         }
@@ -883,5 +919,47 @@ impl Handler<Subscribe> for Root {
 
     fn handle(&mut self, Subscribe(interest): Subscribe, _: &mut Context<Root>) -> Self::Result {
         MessageResult(self.subscribers.add(interest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervisor::{Config as Started, Supervisor};
+
+    /// What nobody says but a test.
+    #[derive(Message)]
+    #[rtype(result = "()")]
+    struct Panic;
+
+    impl Handler<Panic> for Root {
+        type Result = ();
+
+        fn handle(&mut self, _: Panic, _: &mut Context<Root>) {
+            panic!("as asked");
+        }
+    }
+
+    #[test]
+    fn an_actor_that_panics_ends_the_supervisor_and_whoever_waits_is_told() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let store = Store::open(dir.path().join("store")).expect("a store");
+        let started = Started {
+            launcher: Launcher::outlive_at("/bin/true"),
+            idle_exit: None,
+        };
+        let mut supervisor = Supervisor::start(store.clone(), started).expect("it starts");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            supervisor.ready().await;
+            assert!(store.is_supervised().expect("it can be asked"));
+            supervisor.root().do_send(Panic);
+            assert!(supervisor.ended().await.is_err());
+        });
+        drop(supervisor);
+        assert!(!store.is_supervised().expect("it can be asked"));
     }
 }

@@ -3,6 +3,7 @@
 use actix::prelude::*;
 use state_machine::id::{JobId, PoolName};
 
+use super::Vigil;
 use super::job::{Admitted, JobActor};
 use super::starts::{Start, Starts};
 
@@ -26,6 +27,7 @@ pub(super) struct SlotActor {
     number: u32,
     job: Option<JobId>,
     starts: Addr<Starts>,
+    _vigil: Vigil,
 }
 
 impl SlotActor {
@@ -35,6 +37,7 @@ impl SlotActor {
             number,
             job: None,
             starts,
+            _vigil: Vigil,
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::job::{Heard, JobActor};
 use super::root::{Cannot, Root};
-use super::{backoff, off_long};
+use super::{Vigil, backoff, off_long};
 use crate::clock;
 use crate::error::Result;
 use crate::reactor::readable;
@@ -60,6 +60,7 @@ pub(super) struct Starts {
     failures: u32,
     /// Since when there is one, in time since boot.
     since: Duration,
+    _vigil: Vigil,
 }
 
 /// How long a spawner must have lived for its loss to be no failure of its start.
@@ -75,6 +76,7 @@ impl Starts {
             jobs: HashMap::new(),
             failures: 0,
             since: Duration::ZERO,
+            _vigil: Vigil,
         }
     }
 

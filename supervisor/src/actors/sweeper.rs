@@ -10,7 +10,7 @@ use state_machine::config::Config;
 use state_machine::id::JobId;
 use state_machine::retention::{Ended, Retention};
 
-use super::{backoff, off};
+use super::{Vigil, backoff, off};
 use crate::clock;
 use crate::error::Result;
 use crate::store::Store;
@@ -51,6 +51,7 @@ pub(super) struct Sweeper {
     sweeping: bool,
     again: bool,
     failures: u32,
+    _vigil: Vigil,
 }
 
 impl Sweeper {
@@ -64,6 +65,7 @@ impl Sweeper {
             sweeping: false,
             again: false,
             failures: 0,
+            _vigil: Vigil,
         }
     }
 
@@ -138,9 +140,10 @@ fn sweep(store: &Store, config: &Config, spared: &HashSet<JobId>) -> Result<Opti
     let now_ms = clock::now_ms();
     let mut by_project: std::collections::BTreeMap<Option<String>, Vec<Ended>> =
         std::collections::BTreeMap::new();
-    for view in store.list_outlines()?.jobs {
+    // No more is kept of a job than the rule needs: there may be very many.
+    let (ended, _) = store.show_all(|view| {
         if !view.state.is_terminal() || spared.contains(&view.descriptor.id) {
-            continue;
+            return None;
         }
         // Only projects that have a rule of their own are apart.
         let project = view
@@ -149,10 +152,14 @@ fn sweep(store: &Store, config: &Config, spared: &HashSet<JobId>) -> Result<Opti
             .as_ref()
             .map(|root| root.lossy().into_owned())
             .filter(|root| config.project.contains_key(root));
-        by_project.entry(project).or_default().push(Ended {
+        let ended = Ended {
             ended_at_ms: view.status.ended_at_ms.unwrap_or(view.status.updated_at_ms),
             id: view.descriptor.id,
-        });
+        };
+        Some((project, ended))
+    })?;
+    for (project, ended) in ended.into_iter().flatten() {
+        by_project.entry(project).or_default().push(ended);
     }
     let mut next: Option<u64> = None;
     for (project, ended) in by_project {

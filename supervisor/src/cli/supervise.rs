@@ -13,7 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::Verb;
 use super::arguments::{duration, flag, option};
 use super::background::{READY, TAKEN};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::supervisor::{Config, Supervisor};
 use crate::sys;
@@ -71,8 +71,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     match Supervisor::start(store, config) {
         Ok(supervisor) => {
-            runtime.block_on(stay(supervisor, signals, detached));
+            let ended = runtime.block_on(stay(supervisor, signals, detached));
             runtime.shutdown_background();
+            ended?;
             Ok(0)
         }
         Err(Error::Supervised { .. }) if detached => {
@@ -102,7 +103,11 @@ fn tell_by(matches: &ArgMatches) {
 }
 
 /// Stay until it is told to end or ends for want of work.
-async fn stay(mut supervisor: Supervisor, mut signals: Signals, detached: bool) {
+///
+/// # Errors
+///
+/// When it was lost: whoever keeps it running starts another one.
+async fn stay(mut supervisor: Supervisor, mut signals: Signals, detached: bool) -> Result<()> {
     loop {
         tokio::select! {
             () = supervisor.ready() => break,
@@ -113,9 +118,9 @@ async fn stay(mut supervisor: Supervisor, mut signals: Signals, detached: bool) 
         say_to_client(READY);
     }
     notify(&[NotifyState::Ready]);
-    loop {
+    let ended = loop {
         tokio::select! {
-            () = supervisor.ended() => break,
+            ended = supervisor.ended() => break ended,
             word = signals.next() => {
                 let reloads = matches!(word, Word::Reload);
                 if reloads {
@@ -127,12 +132,13 @@ async fn stay(mut supervisor: Supervisor, mut signals: Signals, detached: bool) 
                 }
             }
         }
-    }
+    };
     notify(&[NotifyState::Stopping]);
     // The lock is free. A sweep that is under way is seen through; what takes longer, as ending what a dead worker left
     // does, is nothing to wait for: the next supervisor goes on from what is on disk, as if this had been killed.
-    let ended = tokio::task::spawn_blocking(move || drop(supervisor));
-    let _ = tokio::time::timeout(PATIENCE, ended).await;
+    let dropped = tokio::task::spawn_blocking(move || drop(supervisor));
+    let _ = tokio::time::timeout(PATIENCE, dropped).await;
+    ended
 }
 
 /// What a signal asks for.

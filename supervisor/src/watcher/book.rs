@@ -170,6 +170,7 @@ impl Book {
             .union(ReadFlags::DELETE_SELF)
             .union(ReadFlags::UNMOUNT)
             .union(ReadFlags::IGNORED);
+        const ENTRY_GONE: ReadFlags = ReadFlags::MOVED_FROM.union(ReadFlags::DELETE);
         if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
             heard.everything = true;
             return;
@@ -183,7 +184,17 @@ impl Book {
         let name = event.file_name().map(|name| name.to_bytes());
         match (place, name) {
             (Changed::Jobs, Some(name)) if let Some(id) = job_of(name) => {
-                heard.changed.insert(Changed::Job(id));
+                let gone = event.events().intersects(ENTRY_GONE);
+                let job = Changed::Job(id.clone());
+                // Its own watch may have told of it already, and be gone.
+                let cares = self.numbers.contains_key(&job)
+                    || self.unwatched.contains(&job)
+                    || heard.changed.contains(&job);
+                heard.changed.insert(if gone && !cares {
+                    Changed::Forgotten(id)
+                } else {
+                    job
+                });
             }
             (Changed::Pools, Some(name)) => {
                 if let Some(pool) = pool_of(name) {
@@ -268,7 +279,7 @@ impl Book {
     fn path(&self, place: &Changed) -> PathBuf {
         match place {
             Changed::Jobs => self.jobs.clone(),
-            Changed::Job(id) => self.jobs.join(id.as_str()),
+            Changed::Job(id) | Changed::Forgotten(id) => self.jobs.join(id.as_str()),
             Changed::Pools => self.pools(),
             Changed::Pool(pool) => self.pools().join(pool.as_str()),
         }
@@ -280,7 +291,7 @@ impl Book {
 fn tells_nothing(place: &Changed, name: &[u8]) -> bool {
     match place {
         Changed::Jobs | Changed::Pools => false,
-        Changed::Job(_) => !matches!(
+        Changed::Job(_) | Changed::Forgotten(_) => !matches!(
             Name::in_job(name),
             Name::Descriptor | Name::Status | Name::Lock | Name::Control
         ),

@@ -35,6 +35,8 @@ pub(crate) enum Changed {
     /// This job has come or gone, or something in its directory: a record was renamed into place, a request made, a lock
     /// closed by a worker that has ended.
     Job(JobId),
+    /// This job, which is not watched, has gone: it was forgotten once it had ended. There is nothing to look at.
+    Forgotten(JobId),
     /// A pool has come or gone.
     Pools,
     /// What somebody made of this pool.
