@@ -120,7 +120,12 @@ fn stay(job: &Job, launched: Option<Launched>, matches: &ArgMatches) -> anyhow::
     } else if !matches.get_flag("wait") {
         return Ok(0);
     }
-    let ended = launched.and_then(|mut launched| launched.ended());
+    let ended = launched.and_then(|mut launched| {
+        let code = launched.ended();
+        // Whoever comes next may want the slot.
+        launched.until_done();
+        code
+    });
     match (job.wait(None), ended) {
         // Forgotten by a sweep the moment that it had ended: its worker has told us how.
         (Err(Error::Gone(_)), Some(code)) => Ok(code),

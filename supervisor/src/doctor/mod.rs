@@ -7,6 +7,7 @@ mod machine;
 mod mend;
 mod modes;
 mod rest;
+mod slots;
 
 use serde::Serialize;
 use state_machine::id::JobId;
@@ -119,6 +120,7 @@ pub(crate) fn examine(store: &Store) -> Result<Checkup> {
     let marked = process::all_marked();
     let (ids, strange) = store.entries()?;
     let mut findings = rest::examine(store)?;
+    findings.extend(slots::examine(store)?);
     findings.extend(strange.into_iter().map(|error| {
         Finding::problem(
             told(&error),

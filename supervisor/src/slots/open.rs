@@ -104,7 +104,12 @@ impl Yard<'_> {
             .iter()
             .map(|(number, why)| match notes.trouble.get(number) {
                 Some(trouble) => format!("{number}: {trouble}"),
-                None => in_the_way(*number, why),
+                None => match (why, self.who_locks(*number)) {
+                    (Why::Held(None), Some(pid)) => {
+                        format!("{number} is being taken or given back by process {pid}")
+                    }
+                    _ => in_the_way(*number, why),
+                },
             })
             .collect();
         if !whys.is_empty() && whys.iter().all(is_broken) {

@@ -17,7 +17,7 @@ use state_machine::record::Bytes;
 use super::{GIT_TIME, GRACE, MakeMinder, Slots};
 use crate::clock;
 use crate::error::{DiskError, Error, Result};
-use crate::process::{Minder, Tenancy};
+use crate::process::{Minder, Tenancy, pid_that_locks};
 use crate::store::{Store, os_string, slots_of, ticket};
 use crate::workspace::{
     Chore, Hands, Judgement, Source, Trouble, Workspace, clear_maintenance_lock,
@@ -88,6 +88,11 @@ impl Yard<'_> {
     /// Where whoever has a slot works.
     pub(super) fn place(&self, number: u32) -> PathBuf {
         place(self.store, &self.pool, number)
+    }
+
+    /// The process that has a slot's lock, as the kernel tells.
+    pub(super) fn who_locks(&self, number: u32) -> Option<u32> {
+        pid_that_locks(&lock_path(self.store, &self.pool, number))
     }
 
     /// Who works in a slot.

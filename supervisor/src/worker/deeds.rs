@@ -235,7 +235,12 @@ impl Worker for Driver<'_> {
         } else {
             "over"
         };
-        self.report.close(&format!("{word} {code}"));
+        let said = format!("{word} {code}");
+        if self.terms.lodging.is_some() {
+            self.report.ended(&said);
+        } else {
+            self.report.close(&said);
+        }
     }
 
     fn say_unrecorded(&mut self) {

@@ -104,15 +104,13 @@ impl<'a> Driver<'a> {
             // an interrupted job and, if more is left, its leftovers.
             self.book.note(format!("the worker cannot go on: {error}"));
         }
-        let unpublished = self.unpublished;
-        if !unpublished {
-            self.report.close("left");
-        }
         let Driver {
             job,
             book,
             descriptor,
             terms,
+            mut report,
+            unpublished,
             ..
         } = self;
         let is_clean = book.is_clean();
@@ -127,6 +125,9 @@ impl<'a> Driver<'a> {
         {
             // What cannot be done now is done by whoever wants the slot next.
             let _ = lodging.give_back();
+        }
+        if !unpublished {
+            report.close("left");
         }
         if unpublished && !is_in_place(job, &holder) {
             // Its maker still has the lock, and goes on with it under another id or not at all: it is not ours to give up.

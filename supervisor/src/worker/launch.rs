@@ -2,7 +2,7 @@
 //! program with one thread.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 
@@ -68,6 +68,13 @@ impl Launched {
         word.strip_prefix("ended ")?.parse().ok()
     }
 
+    /// Wait until the worker has nothing to do any more that whoever waited for the job would stumble over: its slot is given
+    /// back.
+    pub(crate) fn until_done(&mut self) {
+        // One that was lost is done as well.
+        let _ = self.report.read_to_end(&mut Vec::new());
+    }
+
     fn word(&mut self) -> Result<String> {
         let mut line = String::new();
         self.report
@@ -127,6 +134,11 @@ impl Report {
         if !said {
             self.maker = None;
         }
+    }
+
+    /// Say how the job ended. There is something left to do that its maker may wait for.
+    pub(super) fn ended(&mut self, word: &str) {
+        self.say(word);
     }
 
     /// The last word.

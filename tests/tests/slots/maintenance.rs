@@ -131,7 +131,10 @@ fn what_a_command_leaves_running_is_ended_and_noted() {
     let slots = site.maintained(0, &[]);
     assert_eq!(slots[0]["result"]["ran"]["outcome"], "succeeded");
     let log = artifact(&slots[0]["result"]);
-    assert!(log.starts_with("done\n") && log.contains("sleep"), "{log}");
+    assert!(
+        log.starts_with("done\n") && log.contains("left running"),
+        "{log}"
+    );
     assert!(site.bench.census().is_empty());
     site.bench.audit();
 }

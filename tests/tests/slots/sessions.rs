@@ -21,7 +21,12 @@ fn a_session_belongs_to_no_process_and_its_slot_to_nobody_else() {
     for ran in refused {
         let said = ran.expect(7).errors();
         assert!(said.contains("no slot of the pool web is idle"), "{said}");
-        assert!(said.contains("since 2"), "it is said since when: {said}");
+    }
+    let said = site.pool(&["open", "web"]).expect(7).errors();
+    for ran in &got {
+        let token = session(&ran.json()).token;
+        let has = format!("session {token} since 2");
+        assert!(said.contains(&has), "who has each, and since when: {said}");
     }
     for ran in &got {
         site.close(&session(&ran.json())).expect(0);
