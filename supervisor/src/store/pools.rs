@@ -175,18 +175,24 @@ impl Store {
             let Some(Ok(pool)) = name.to_text().map(|word| PoolName::parse(&word)) else {
                 continue;
             };
-            let read = match disk.read_pool(&pool) {
-                Ok(Read::Value(record)) => Ok(record),
-                Ok(Read::Absent) => continue,
-                Ok(Read::Damaged(why)) => Err(Error::Damaged {
-                    path: disk.path(&Dir::Pool(pool.clone()).at(Name::Pool)),
-                    why: why.0,
-                }),
-                Err(error) => Err(error.into()),
-            };
-            made.insert(pool, read);
+            if let Some(read) = self.made_pool(&pool).transpose() {
+                made.insert(pool, read);
+            }
         }
         Ok(made)
+    }
+
+    /// What somebody made of one pool, if anybody made anything of it.
+    fn made_pool(&self, pool: &PoolName) -> Result<Option<record::Pool>> {
+        let mut disk = self.disk();
+        match disk.read_pool(pool)? {
+            Read::Value(record) => Ok(Some(record)),
+            Read::Absent => Ok(None),
+            Read::Damaged(why) => Err(Error::Damaged {
+                path: disk.path(&Dir::Pool(pool.clone()).at(Name::Pool)),
+                why: why.0,
+            }),
+        }
     }
 
     /// Every pool, and how it is set up.
@@ -210,9 +216,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`Error::NoPool`] where there is none of this name; as [`Store::pools`] otherwise.
+    /// [`Error::NoPool`] where there is none of this name; when the configuration or the record of this pool cannot be read.
+    /// That of another one is no matter.
     pub fn pool(&self, name: &PoolName) -> Result<PoolSetup> {
-        let setup = self.pools()?.remove(name);
+        let (config, made) = (self.config()?, self.made_pool(name)?);
+        let setup = config.pool(name, made.as_ref());
         setup.ok_or_else(|| Error::NoPool(name.clone()))
     }
 
