@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use state_machine::protocol::slot::find::Finding;
 use state_machine::protocol::slot::occupy::Occupant;
 
-use super::yard::{Yard, is_there};
+use super::yard::Yard;
 use crate::disk::LockFile;
 use crate::process::named;
 use crate::workspace::{Judgement, Trouble};
@@ -16,6 +16,8 @@ use crate::workspace::{Judgement, Trouble};
 pub(super) struct Notes {
     /// Why slots could not be looked at or made, which may have nothing to do with them, by number.
     pub(super) trouble: BTreeMap<u32, String>,
+    /// Who works in slots that nobody holds, by number.
+    pub(super) busy: BTreeMap<u32, String>,
     /// Why a slot could not be made: no other is tried then, as the same would come of it.
     cannot_make: Option<String>,
 }
@@ -31,18 +33,19 @@ impl Yard<'_> {
             let workspace = self.workspace(number);
             match self.with_hands(held, |hands| workspace.glance(hands)) {
                 Ok(glance) if glance.is_current => return Finding::Sound,
-                // Nobody has had it since, so nothing in it is anybody's work; its source has moved on.
+                // Its source has moved on.
                 Ok(_) => {}
                 Err(trouble) => return self.made_of(number, &trouble, notes),
             }
-        } else {
-            let tenants = self.tenancy(number).tenants();
-            if !tenants.is_empty() {
-                return Finding::Busy(named(&tenants));
-            }
         }
-        let is_new = !is_there(&self.place(number)) && !was_returned;
-        let made = if is_new && occupant.record().claim.is_none() {
+        // Of one that was given back nobody is left; but somebody may stand in it all the same.
+        let tenants = self.tenancy(number).tenants();
+        if !tenants.is_empty() {
+            let who = named(&tenants);
+            notes.busy.insert(number, who.clone());
+            return Finding::Busy(who);
+        }
+        let made = if self.was_never_had(number) {
             self.make(occupant, notes)
         } else {
             self.reset(number, held)

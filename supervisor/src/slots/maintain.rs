@@ -17,11 +17,12 @@ use state_machine::protocol::slot::place::numbers;
 use state_machine::record::{Claim, Holder, Outcome, Upkeep};
 use state_machine::stamp;
 
+use super::artifact::artifact;
 use super::claimant::claim;
 use super::inspect::Notes;
 use super::token::new_token;
 use super::who::of_claim;
-use super::yard::{Yard, artifact, words};
+use super::yard::{Yard, words};
 use super::{GRACE, Slots};
 use crate::clock;
 use crate::disk::{FsDisk, LockFile};

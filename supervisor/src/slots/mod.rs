@@ -5,6 +5,7 @@
 //! `workspace`; who works in one is told by the room `process`. Here the three meet: a slot is taken, looked at, made fit, handed
 //! on or given back. Of a job no more is known here than its id.
 
+mod artifact;
 mod claimant;
 mod close;
 mod enter;

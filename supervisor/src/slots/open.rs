@@ -102,15 +102,18 @@ impl Yard<'_> {
         let in_trouble = |(number, _): &(u32, Why)| notes.trouble.contains_key(number);
         let who: Vec<String> = whys
             .iter()
-            .map(|(number, why)| match notes.trouble.get(number) {
-                Some(trouble) => format!("{number}: {trouble}"),
-                None => match (why, self.who_locks(*number)) {
-                    (Why::Held(None), Some(pid)) => {
-                        format!("{number} is being taken or given back by process {pid}")
-                    }
-                    _ => in_the_way(*number, why),
+            .map(
+                |(number, why)| match (notes.trouble.get(number), notes.busy.get(number)) {
+                    (Some(trouble), _) => format!("{number}: {trouble}"),
+                    (None, Some(who)) => format!("{number} is nobody's, but in it works {who}"),
+                    (None, None) => match (why, self.who_locks(*number)) {
+                        (Why::Held(None), Some(pid)) => {
+                            format!("{number} is being taken or given back by process {pid}")
+                        }
+                        _ => in_the_way(*number, why),
+                    },
                 },
-            })
+            )
             .collect();
         if !whys.is_empty() && whys.iter().all(is_broken) {
             return Error::Kept {

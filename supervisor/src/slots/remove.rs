@@ -109,9 +109,13 @@ impl Yard<'_> {
 
     /// As an inspection, but that nothing is made for what is to go.
     fn fit_to_go(&mut self, occupant: &Occupant<LockFile>, notes: &mut Notes) -> Finding {
-        let is_new = occupant.record().claim.is_none() && !occupant.record().returned;
-        if is_new && !is_there(&self.place(occupant.number())) {
+        if self.was_never_had(occupant.number()) {
             return Finding::Sound;
+        }
+        // Also in one that was given back: somebody may stand there.
+        let tenants = self.tenancy(occupant.number()).tenants();
+        if !tenants.is_empty() {
+            return Finding::Busy(named(&tenants));
         }
         self.inspect(occupant, notes)
     }

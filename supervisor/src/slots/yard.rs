@@ -2,10 +2,7 @@
 //! commands. The helper that runs these is only made when it is first needed: a slot that is as it must be needs none.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,11 +11,12 @@ use state_machine::disk::{Dir, Name};
 use state_machine::id::PoolName;
 use state_machine::record::Bytes;
 
+use super::artifact::artifact;
 use super::{GIT_TIME, GRACE, MakeMinder, Slots};
 use crate::clock;
-use crate::error::{DiskError, Error, Result};
+use crate::error::{Error, Result};
 use crate::process::{Minder, Tenancy, pid_that_locks};
-use crate::store::{Store, os_string, slots_of, ticket};
+use crate::store::{Store, os_string, slots_of};
 use crate::workspace::{
     Chore, Hands, Judgement, Source, Trouble, Workspace, clear_maintenance_lock,
 };
@@ -88,6 +86,12 @@ impl Yard<'_> {
     /// Where whoever has a slot works.
     pub(super) fn place(&self, number: u32) -> PathBuf {
         place(self.store, &self.pool, number)
+    }
+
+    /// Whether nobody ever had a slot: it has no record, and holds nothing yet.
+    pub(super) fn was_never_had(&self, number: u32) -> bool {
+        let record = Dir::Slot(self.pool.clone(), number).at(Name::Slot);
+        !is_there(&self.store.disk().path(&record)) && !is_there(&self.place(number))
     }
 
     /// The process that has a slot's lock, as the kernel tells.
@@ -268,27 +272,6 @@ pub(super) fn place(store: &Store, pool: &PoolName, number: u32) -> PathBuf {
 pub(super) fn lock_path(store: &Store, pool: &PoolName, number: u32) -> PathBuf {
     let place = Dir::Slot(pool.clone(), number).at(Name::Occupancy);
     store.disk().path(&place)
-}
-
-/// A new file for what a command writes, whose name begins like this.
-pub(super) fn artifact(store: &Store, about: &str) -> Result<(PathBuf, File), DiskError> {
-    let dir = store.root().join("artifacts");
-    match DirBuilder::new().mode(0o700).create(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(DiskError::new("make", &dir, error));
-        }
-        _ => {}
-    }
-    let path = dir.join(format!("{about}-{}.log", ticket().as_str()));
-    let file = OpenOptions::new()
-        .create_new(true)
-        .append(true)
-        .mode(0o600)
-        .open(&path);
-    match file {
-        Ok(file) => Ok((path, file)),
-        Err(error) => Err(DiskError::new("create", &path, error)),
-    }
 }
 
 /// The words of a command.

@@ -130,7 +130,7 @@ impl<'a> Both<'a> {
     }
 
     /// Make one step on both. What both said, where something is said; an error where they differ.
-    fn step(&mut self, step: &Step, met: &mut Met) -> Result<(), (Answer, Answer)> {
+    fn step(&mut self, step: &Step, met: &mut Met) -> Result<(), Box<(Answer, Answer)>> {
         match step {
             Step::Ask(owner, effect) => {
                 let (model, real) = self.ask(*owner, effect);
@@ -138,7 +138,8 @@ impl<'a> Both<'a> {
                 met.answers.insert((kind(effect), real.class()));
                 if model != real {
                     let known = Difference::of(effect, &model, &real);
-                    met.differences.insert(known.ok_or((model, real))?);
+                    met.differences
+                        .insert(known.ok_or_else(|| Box::new((model, real)))?);
                 }
             }
             Step::Inherit(owner, handle, tree) => {
@@ -321,7 +322,8 @@ pub(crate) fn random(
         };
         let made = both.step(&step, met);
         steps.push(step);
-        if let Err((model, real)) = made {
+        if let Err(said) = made {
+            let (model, real) = *said;
             why = Some(format!("the model: {model}, the disk: {real}"));
             break;
         }
@@ -360,7 +362,8 @@ fn again(real: &mut Real, apply: Apply, renumbers: bool, steps: &[Step]) -> Resu
             Step::Die(owner) => write!(told, "  {owner:?}: dies"),
             Step::DieIn(owner, effect) => write!(told, "  {owner:?}: dies in: {effect}"),
         };
-        if let Err((model, real)) = made {
+        if let Err(said) = made {
+            let (model, real) = *said;
             why = Some(format!("\n    the model: {model}\n    the disk:  {real}"));
             break;
         }

@@ -177,3 +177,49 @@ fn a_slot_that_cannot_be_made_leaves_nothing_and_the_next_one_is() {
     site.close(&one).expect(0);
     site.bench.audit();
 }
+
+#[test]
+fn a_slot_whose_holder_died_and_whose_directory_is_away_is_kept() {
+    // S52: a commit that only its registration leads to may come back with it.
+    let site = Site::new(bench!(), 1, &[]);
+    let one = site.open_with(&["--expires", "1ms"]);
+    let aside = site.bench.file("aside");
+    fs::rename(&one.path, &aside).unwrap();
+    site.pool(&["open", "web"]).expect(7);
+    fs::remove_file(
+        site.bench
+            .root()
+            .join("sessions")
+            .join(format!("{}.json", one.token)),
+    )
+    .unwrap();
+    site.pool(&["open", "web"]).expect(8);
+    assert_eq!(site.state(1), "broken");
+    fs::rename(&aside, &one.path).unwrap();
+    site.pool(&["repair", "web/1"]).expect(0);
+    let two = site.open();
+    site.close(&two).expect(0);
+    site.bench.audit();
+}
+
+#[test]
+fn nothing_is_reset_or_shed_under_somebodys_feet() {
+    // S27, in a slot that was given back.
+    let site = Site::new(bench!(), 2, &["--maintain", "true"]);
+    let [one, two] = [site.open(), site.open()];
+    for session in [&one, &two] {
+        site.close(session).expect(0);
+    }
+    let mut stands = site.bench.program("sleep");
+    stands.arg("600").current_dir(&two.path);
+    let stands = site.bench.background(stands);
+    site.pool(&["set", "web", "--slots", "1"]).expect(0);
+    site.pool(&["maintain", "web"]).expect(0);
+    assert!(two.path.join("tracked").exists());
+    assert!(!one.path.exists(), "another one goes in its place");
+    stands.kill();
+    let three = site.open();
+    assert_eq!(three.slot, two.slot);
+    site.close(&three).expect(0);
+    site.bench.audit();
+}
