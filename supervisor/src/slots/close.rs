@@ -132,7 +132,7 @@ impl Yard<'_> {
                 ),
             }),
             // The session's holder has to say what becomes of it; a failure of the pool's own command is none of his.
-            Err(trouble) if self.is_of_slot(number, &trouble) => {
+            Err(trouble) if Yard::is_of_slot(&trouble) => {
                 let why = self.describe(&trouble);
                 let is_own = matches!(trouble, Trouble::Chore { .. });
                 if force == Force::No && !is_own {

@@ -77,7 +77,7 @@ impl Yard<'_> {
     /// What a slot is called for which this was met.
     fn made_of(&self, number: u32, trouble: &Trouble, notes: &mut Notes) -> Finding {
         let why = self.describe(trouble);
-        if self.is_of_slot(number, trouble) {
+        if Yard::is_of_slot(trouble) {
             return Finding::Broken(why);
         }
         // It may be no fault of the slot: the next one to look may have better luck.

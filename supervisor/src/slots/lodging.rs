@@ -12,6 +12,7 @@ use state_machine::record::Holder;
 use super::Slots;
 use super::claimant::claim;
 use super::token::new_token;
+use super::yard::Yard;
 use crate::disk::LockFile;
 use crate::error::{Error, Result};
 use crate::store::os_string;
@@ -105,7 +106,7 @@ impl Lodging {
         }
         let condition = match yard.reset(number, self.occupant.lock().as_fd()) {
             Ok(()) => Condition::Clean,
-            Err(trouble) if yard.is_of_slot(number, &trouble) => {
+            Err(trouble) if Yard::is_of_slot(&trouble) => {
                 Condition::Broken(yard.describe(&trouble))
             }
             Err(_) => return self.leave(),

@@ -9,7 +9,7 @@ use state_machine::protocol::slot::mend::{Mending, mend, take_broken};
 use state_machine::protocol::slot::occupy::{Occupant, leave};
 
 use super::close::{Closed, end};
-use super::yard::{Yard, is_there};
+use super::yard::Yard;
 use super::{Force, Slots};
 use crate::disk::LockFile;
 use crate::error::{Error, Result};
@@ -93,7 +93,6 @@ impl Yard<'_> {
             Judgement::Sound | Judgement::Unfinished(_) => self.reset_or_make(number, occupant),
             Judgement::Work(_) if force == Force::Yes => self.discard(occupant, closed),
             Judgement::Broken(_) if force == Force::Yes => self.make_anew(occupant),
-            Judgement::Broken(_) if !is_there(&self.place(number)) => self.make_anew(occupant),
             other => Err(Trouble::Kept(other)),
         };
         whole.map_err(|trouble| match trouble {

@@ -242,17 +242,13 @@ impl Yard<'_> {
     }
 
     /// Whether this is a matter of what stands in the slot, and not of its source or of the moment.
-    pub(super) fn is_of_slot(&self, number: u32, trouble: &Trouble) -> bool {
-        let source = self.setup.ground.source.as_ref();
+    pub(super) fn is_of_slot(trouble: &Trouble) -> bool {
         match trouble {
             Trouble::Kept(judgement) => {
                 matches!(judgement, Judgement::Work(_) | Judgement::Broken(_))
             }
             Trouble::Chore { what, .. } => *what == "reset",
-            Trouble::Refused(_) => {
-                is_there(&self.place(number))
-                    && source.is_none_or(|source| Path::new(&os_string(source)).is_dir())
-            }
+            Trouble::Refused(_) => true,
             _ => false,
         }
     }

@@ -27,7 +27,7 @@ impl Workspace {
         let census = census(&[self.dir(), &entry.path]);
         for lock in locks {
             if let Some(holder) = possible_holder(&census) {
-                return Err(Trouble::Refused(format!(
+                return Err(Trouble::NotNow(format!(
                     "{} may be held: {holder}",
                     lock.path.display()
                 )));

@@ -96,7 +96,7 @@ pub(super) struct Repository {
 pub(super) fn repository(git: &mut Git<'_, '_>, source: &Path) -> Result<Repository, Trouble> {
     if !source.is_dir() {
         let why = format!("its source {} is not there", source.display());
-        return Err(Trouble::Refused(why));
+        return Err(Trouble::NotNow(why));
     }
     let arguments = [
         "rev-parse",
@@ -119,7 +119,7 @@ pub(super) fn repository(git: &mut Git<'_, '_>, source: &Path) -> Result<Reposit
             what: "rev-parse".to_owned(),
             said: said.complaints,
         }),
-        _ => Err(Trouble::Refused(format!(
+        _ => Err(Trouble::NotNow(format!(
             "its source {} has no commit to begin with",
             source.display()
         ))),

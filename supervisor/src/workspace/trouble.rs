@@ -58,6 +58,9 @@ pub(crate) enum Trouble {
     /// What stands there is not to be touched, or there is something where nothing must be.
     #[error("{0}")]
     Refused(String),
+    /// It cannot be done as things are outside of the workspace: its source is away, or a lock may be held.
+    #[error("{0}")]
+    NotNow(String),
 }
 
 /// What helps against a failure that has a known cause.

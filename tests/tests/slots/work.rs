@@ -223,3 +223,22 @@ fn nothing_is_reset_or_shed_under_somebodys_feet() {
     site.close(&three).expect(0);
     site.bench.audit();
 }
+
+#[test]
+fn what_an_older_store_has_left_registered_is_named_and_made_anew_by_force() {
+    let site = Site::new(bench!(), 2, &[]);
+    let one = site.open();
+    site.close(&one).expect(0);
+    fs::remove_dir_all(one.path.parent().unwrap()).unwrap();
+    let two = site.open();
+    assert_eq!(two.slot, 2);
+    assert_eq!(site.state(1), "broken");
+    site.pool(&["repair", "web/1"]).expect(8);
+    site.pool(&["repair", "web/1", "--force"]).expect(0);
+    let again = site.open();
+    assert_eq!(again.slot, 1);
+    for session in [two, again] {
+        site.close(&session).expect(0);
+    }
+    site.bench.audit();
+}
