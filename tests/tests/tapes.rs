@@ -17,18 +17,32 @@ use outlive::state_machine::tape::{Effect, Line, Reply};
 use outlive_tests::{Bench, Played, bench, until};
 use serde_json::json;
 
+/// What is made of protocols, each of which says its own name, or only lists names.
+const COMPOSED: [&str; 5] = ["find", "look_at_slots", "maintain_slot", "numbers", "shed"];
+
 /// Every protocol that there is: each public function over a disk in the pure crate begins by saying its name.
 fn protocols() -> BTreeSet<String> {
     let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("../state-machine/src/protocol");
+    let files = |room: &Path| {
+        let entries = fs::read_dir(room).unwrap();
+        entries.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+    };
     let mut names = BTreeSet::new();
-    for file in fs::read_dir(room).unwrap() {
-        let path = file.unwrap().path();
+    let paths = [files(&room), files(&room.join("slot"))].concat();
+    for path in paths.into_iter().filter(|path| path.is_file()) {
         let source = fs::read_to_string(&path).unwrap();
         for function in source.split("\npub fn ").skip(1) {
             let Some((name, rest)) = function.split_once("<D: Disk>(") else {
                 continue;
             };
             let (_, body) = rest.split_once(" {\n").unwrap();
+            // One that is over no disk is none, and this is the next function.
+            let is_name = name
+                .bytes()
+                .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+            if !is_name || COMPOSED.contains(&name) {
+                continue;
+            }
             // `create` is `create_while` with nothing to do meanwhile.
             if body.contains(&format!(" {name}_while(")) {
                 continue;
@@ -78,6 +92,7 @@ fn every_protocol_is_recorded_and_asks_for_the_same_again() {
     assert_eq!(job.recorded(), "paused");
     job.stop(0);
     queue_in_every_way(&bench);
+    use_slots_in_every_way(&bench);
     bench.run(["clean", "--all", "--keep", "0"]).expect(0);
     assert!(bench.jobs().is_empty());
     bench.audit();
@@ -112,6 +127,40 @@ fn queue_in_every_way(bench: &Bench) {
         .expect(6);
     bench.run(supervise).expect(0);
     lost.stop(0);
+}
+
+/// What only slots with a place do.
+fn use_slots_in_every_way(bench: &Bench) {
+    let add = ["pool", "add", "s", "--slots", "2", "--prepare", "true"];
+    bench
+        .run([&add[..], &["--maintain", "true"]].concat())
+        .expect(0);
+    let open = || {
+        let opened = bench.run(["pool", "open", "s", "--json"]).expect(0).json();
+        let word = |name: &str| opened[name].as_str().unwrap().to_owned();
+        (word("token"), word("path"))
+    };
+    let (token, path) = open();
+    bench.run(["pool", "exec", &token, "--", "true"]).expect(0);
+    bench.run(["pool", "renew", &token, "--never"]).expect(0);
+    bench.run(["pool", "status"]).expect(0);
+    // Left as it is, while somebody stands in it.
+    let mut stands = bench.program("sleep");
+    stands.arg("600").current_dir(&path);
+    let stands = bench.background(stands);
+    bench.run(["pool", "close", &token]).expect(6);
+    stands.kill();
+    bench.run(["pool", "close", &token]).expect(0);
+    bench.run(["pool", "maintain", "s"]).expect(0);
+    bench
+        .run(["run", "--pool", "s", "--wait", "--", "true"])
+        .expect(0);
+    fs::remove_dir_all(&path).unwrap();
+    let (other, other_path) = open();
+    bench.run(["pool", "repair", "s/1", "--force"]).expect(0);
+    fs::remove_dir_all(Path::new(&other_path).parent().unwrap()).unwrap();
+    bench.run(["pool", "close", &other, "--force"]).expect(0);
+    bench.run(["pool", "remove", "s"]).expect(0);
 }
 
 /// A tape of this thread, from which nothing is passed over when it is replayed.
