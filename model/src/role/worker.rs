@@ -43,7 +43,7 @@ pub(crate) fn work<D: Stage>(disk: &mut D, part: &Part, asks: Asks) -> Result<Ou
             return Ok(Outcome::Damaged);
         }
     };
-    if holder.status().attempt > 0 && !holder.status().state.is_terminal() {
+    if holder.may_have_leftovers() {
         // Whoever hands a job to a worker ends what the last one left (R11).
         end_leftovers(disk, id)?;
     }

@@ -39,6 +39,11 @@ impl<H> Holder<H> {
         &self.status
     }
 
+    /// Whether something of an earlier attempt may be left, which whoever is about to run the job ends first (R11).
+    pub fn may_have_leftovers(&self) -> bool {
+        self.status.attempt > 0 && !self.status.state.is_terminal()
+    }
+
     /// Give up everything but the lock.
     pub fn into_lock(self) -> H {
         self.lock

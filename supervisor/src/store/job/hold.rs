@@ -135,9 +135,7 @@ impl Job {
         let Some(held) = self.hold()? else {
             return Ok(None);
         };
-        let status = held.holder.status();
-        if status.attempt > 0
-            && !status.state.is_terminal()
+        if held.holder.may_have_leftovers()
             && let Err(error) = self.end_leftovers(&held.descriptor, &held.holder)
         {
             // What was asked while we held the job must not lie unread for that (R6).
