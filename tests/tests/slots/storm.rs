@@ -42,7 +42,9 @@ fn many_clients_maintainers_and_deaths_share_a_few_slots() {
                 let mut dice = dice.nth(nth);
                 scope.spawn(move || {
                     for _ in 0..rounds(3) {
-                        client(site, &mut dice, worked, killed);
+                        // Nobody waits: who finds no slot comes again.
+                        let gets_one = || client(site, &mut dice, worked, killed);
+                        until("there is a slot for everybody", gets_one);
                     }
                 })
             })
@@ -70,7 +72,8 @@ fn many_clients_maintainers_and_deaths_share_a_few_slots() {
     site.bench.audit();
 }
 
-fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsize) {
+/// Whether a slot was had, or the client died on the way.
+fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsize) -> bool {
     let mut opener = site.bench.background(site.verb(&["open", "web", "--json"]));
     if dice.chance(20) {
         dice.moment(30_000);
@@ -79,14 +82,12 @@ fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsi
     let opened = opener.end();
     match opened.code() {
         0 => {}
-        // Nobody waits: who finds none comes again.
-        7 => return dice.moment(50_000),
         137 => {
             killed.fetch_add(1, Ordering::Relaxed);
-            return;
+            return true;
         }
-        // Others have looked for one all the time.
-        6 => return,
+        // None is idle, or others have looked for one all the time.
+        7 | 6 => return false,
         _ => panic!("{opened:?}"),
     }
     let one = session(&opened.json());
@@ -118,6 +119,7 @@ fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsi
     } else {
         closed.expect(0);
     }
+    true
 }
 
 /// Close what those who were killed have left open: a session is nobody's process.
