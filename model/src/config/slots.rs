@@ -4,7 +4,7 @@ use super::build::world;
 use crate::machine::Nature;
 use crate::role::Role::InSlots;
 use crate::role::slot::Slots::{
-    Close, Enter, Look, Maintain, Mend, Open, OpenBriefly, Shed, ShedAll, Tenant, Work,
+    Close, Enter, Look, Maintain, Mend, Open, OpenBriefly, Renew, Shed, ShedAll, Tenant, Work,
 };
 use crate::rule::Sight;
 use crate::scene::Scene::{BrokenSlot, Empty, GarbageSlot, OneSlot, SessionOpen, TwoSlots};
@@ -85,6 +85,24 @@ fn sessions() -> Vec<World> {
         .closing("scene")
         .with_slots(1)
         .seeing(&[Sight::RanInSlot, Sight::Closed, Sight::SlotGone]),
+        world(
+            "renew-close",
+            SessionOpen,
+            &[InSlots(Renew), InSlots(Close)],
+            1,
+        )
+        .closing("scene")
+        .with_slots(1)
+        .seeing(&[Sight::Renewed, Sight::Closed, Sight::NotOpen]),
+        world("renew-power", SessionOpen, &[InSlots(Renew)], 0)
+            .closing("scene")
+            .with_slots(1)
+            .losing_power()
+            .seeing(&[Sight::Renewed]),
+        world("renew-failing", SessionOpen, &[InSlots(Renew)], 0)
+            .closing("scene")
+            .with_slots(1)
+            .failing(1),
         world("open-looked-at", Empty, &[InSlots(Open), InSlots(Look)], 0)
             .with_slots(1)
             .seeing(&[Sight::Opened(1), Sight::SawSession]),

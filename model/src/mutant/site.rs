@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 29] = [
+const SOURCES: [(&str, &str); 30] = [
     source(
         "attempt",
         include_str!("../../../state-machine/src/course/attempt.rs"),
@@ -107,6 +107,10 @@ const SOURCES: [(&str, &str); 29] = [
     source(
         "slot/remove",
         include_str!("../../../state-machine/src/protocol/slot/remove.rs"),
+    ),
+    source(
+        "slot/renew",
+        include_str!("../../../state-machine/src/protocol/slot/renew.rs"),
     ),
     source(
         "slot/session",

@@ -196,6 +196,8 @@ pub enum Outcome {
     Shed,
     /// A slot was mended.
     Mended,
+    /// A session was renewed.
+    Renewed,
     /// This is how the slot stands.
     SawSlot(Seen),
     /// The job under way was joined.

@@ -83,6 +83,8 @@ pub enum Sight {
     SlotGone,
     /// A slot was mended.
     Mended,
+    /// A session was renewed.
+    Renewed,
     /// Two commands work in one session.
     TwoWork,
     /// An open session was seen.
@@ -224,6 +226,9 @@ impl Sight {
             Sight::SlotGone => ("the last slot is taken out", |_, s| {
                 let slots = s.machine.files.list(&Dir::Slots(pool()));
                 came_to(s, |o| o == Outcome::Shed) && slots.is_some_and(|slots| slots.is_empty())
+            }),
+            Sight::Renewed => ("a session is renewed", |_, s| {
+                came_to(s, |o| o == Outcome::Renewed)
             }),
             Sight::Mended => ("a slot is mended", |_, s| {
                 came_to(s, |o| o == Outcome::Mended)

@@ -16,6 +16,9 @@ use crate::role::slot::{SPAN_MS, Seen, Slots, place_of};
 use crate::role::{Outcome, Part, Role, first_job, pool};
 use crate::world::{State, World};
 
+/// When whoever comes last looks for a slot, in ms.
+const HEALS_AT_MS: u64 = 100;
+
 /// How many effects one fresh process may need to find a slot.
 const EFFECTS: u32 = 120;
 
@@ -216,7 +219,7 @@ pub fn heals(world: &World, state: &State) -> Vec<Broken> {
     let part = Part {
         slots: most,
         edit: world.edit,
-        ..Part::new(Role::InSlots(Slots::Open), first_job(), "heal", 100)
+        ..Part::new(Role::InSlots(Slots::Open), first_job(), "heal", HEALS_AT_MS)
     };
     let Ok(outcome) = play(
         &mut machine,
@@ -272,7 +275,7 @@ fn session_of(files: &Filesystem, slot: &Slot) -> bool {
     };
     let place = Dir::Sessions.at(Name::Session(claim.token.clone()));
     match files.data(&place).map(|data| data.session()) {
-        Some(Read::Value(session)) => !session.has_expired(u64::MAX),
+        Some(Read::Value(session)) => !session.has_expired(HEALS_AT_MS),
         Some(Read::Damaged(_)) => true,
         Some(Read::Absent) | None => false,
     }

@@ -62,9 +62,9 @@ pub fn by_effect(before: &State, lane: u8, effect: &Effect, reply: &Reply) -> Ve
             let robbed = sharers.find(|who| matches!(who, Owner::Tree(_)));
             broken.extend(robbed.map(|_| Rule::R1.broken(format!("{effect}, which is a tree's"))));
         }
-        Effect::Spawn(id, _) => {
-            // Commands of a session may work side by side.
-            if place_of(id).is_none() && before.machine.has_tree(id) {
+        // What works in a slot is no job's here, and commands of a session may work side by side.
+        Effect::Spawn(id, _) if place_of(id).is_none() => {
+            if before.machine.has_tree(id) {
                 broken.push(Rule::R11.broken(format!("{effect} beside another")));
             }
             broken.extend(unpromised(files, id).map(|how| Rule::R13.broken(how)));

@@ -8,6 +8,7 @@ mod maintainer;
 mod mender;
 mod onlooker;
 mod opener;
+mod renewer;
 mod shedder;
 mod tenant;
 
@@ -35,6 +36,8 @@ pub enum Slots {
     Enter,
     /// Closes a session that is not its own.
     Close,
+    /// Lets a session expire later that is not its own.
+    Renew,
     /// Finds a slot broken.
     Break,
     /// Mends the first slot.
@@ -94,6 +97,7 @@ pub(super) fn play<D: Stage<Handle = Handle>>(
         Slots::Open | Slots::OpenBriefly | Slots::Work => opener::open(disk, part, slots),
         Slots::Close => closer::close(disk, &token_of(part.closes)),
         Slots::Enter => enterer::enter_and_work(disk, &token_of(part.closes)),
+        Slots::Renew => renewer::renew(disk, part),
         Slots::Break => mender::find_broken(disk, part),
         Slots::Mend => mender::mend_first(disk),
         Slots::Tenant => tenant::run(disk, part),
