@@ -6,7 +6,7 @@ use state_machine::stamp;
 
 use super::{Outcome, Part, token_of};
 use crate::effect::Handle;
-use crate::stage::Stage;
+use crate::stage::{News, Stage};
 
 /// Let it expire at a time that never comes here.
 pub(super) fn renew<D: Stage<Handle = Handle>>(
@@ -16,7 +16,10 @@ pub(super) fn renew<D: Stage<Handle = Handle>>(
     let token = token_of(part.closes);
     let expires = Some(stamp::of_ms(u64::MAX));
     Ok(match renew_session(disk, &token, expires, &part.ticket)? {
-        Renewed::Is(_) => Outcome::Renewed,
+        Renewed::Is(session) => {
+            disk.tell(News::Opened(session.slot, token));
+            Outcome::Renewed
+        }
         Renewed::Busy => Outcome::Busy,
         Renewed::Not(Entered::In(..)) => unreachable!("that is what it is when it was entered"),
         Renewed::Not(Entered::NotOpen | Entered::Over(_)) => Outcome::NotOpen,
