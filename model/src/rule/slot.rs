@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use state_machine::disk::{Dir, Name, Place, Read};
 use state_machine::id::Token;
+use state_machine::protocol::slot::look::{LookSlot, conclude};
 use state_machine::protocol::slot::place::placement_lock;
 use state_machine::record::{Holder, Outcome as Came, Slot};
 use state_machine::slot::{State as SlotState, is_due};
@@ -319,27 +320,26 @@ pub fn bit(truth: Option<Seen>) -> u8 {
     }
 }
 
-/// How the first slot is at this instant.
+/// How the first slot is at this instant, as the shipped code concludes it from what is all of that instant.
 pub fn truth(files: &Filesystem) -> Option<Seen> {
     let lock = Dir::Slot(pool(), 1).at(Name::Occupancy);
     if !files.has(&lock) {
         return None;
     }
     let held = files.lockers(&lock).next().is_some();
-    let slot = record(files, 1).unwrap_or_else(|| Slot::new(1));
-    let is_session = slot
-        .claim
-        .as_ref()
-        .is_some_and(|claim| claim.holder == Holder::Session);
-    let file = |claim: &state_machine::record::Claim| {
-        files.has(&Dir::Sessions.at(Name::Session(claim.token.clone())))
+    let record = match record(files, 1) {
+        Some(slot) => Read::Value(slot),
+        None => Read::Absent,
     };
-    Some(match &slot.claim {
-        _ if slot.state == SlotState::Broken => Seen::Broken,
-        Some(claim) if is_session && file(claim) => Seen::Session,
-        Some(_) if held && !is_session => Seen::Claimed,
-        _ if held => Seen::Held,
-        None if slot.returned => Seen::Idle,
-        _ => Seen::Left,
-    })
+    let token = match &record {
+        Read::Value(slot) => slot.claim.as_ref().map(|claim| claim.token.clone()),
+        Read::Absent | Read::Damaged(_) => None,
+    };
+    let session = token
+        .and_then(|token| files.data(&Dir::Sessions.at(Name::Session(token))))
+        .map_or(Read::Absent, |data| data.session());
+    match conclude(1, record, session, held) {
+        LookSlot::Slot(view) => Some(Seen::from(&view.standing)),
+        LookSlot::Gone | LookSlot::Damaged(_) => None,
+    }
 }

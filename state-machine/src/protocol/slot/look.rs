@@ -89,7 +89,9 @@ fn session_of<D: Disk>(disk: &mut D, record: &Slot) -> Result<Read<Session>, D::
     }
 }
 
-fn conclude(number: u32, record: Read<Slot>, session: Read<Session>, held: bool) -> LookSlot {
+/// What is true about a slot whose record, and whose session if it is claimed by one, are of one instant; `held`: somebody had it
+/// alone then.
+pub fn conclude(number: u32, record: Read<Slot>, session: Read<Session>, held: bool) -> LookSlot {
     let record = match record {
         Read::Value(record) => record,
         Read::Absent => Slot::new(number),
