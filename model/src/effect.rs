@@ -40,6 +40,7 @@ pub enum Effect {
     ReadPool(PoolName),
     ReadSlot(PoolName, u32),
     ReadSession(Token),
+    ReadPart(Place),
     Write(Place, Data),
     Fill(Place, Data),
     Append(Dir, Vec<Line>, bool),
@@ -151,6 +152,7 @@ impl Effect {
             Effect::ReadPool(_) => "read_pool",
             Effect::ReadSlot(..) => "read_slot",
             Effect::ReadSession(_) => "read_session",
+            Effect::ReadPart(_) => "read_part",
             Effect::SyncAll => "sync_all",
             Effect::Write(..) => "write",
             Effect::Fill(..) => "fill",
@@ -255,6 +257,7 @@ pub fn path(place: &Place) -> String {
         Dir::Slots(pool) => format!("pools/{pool}/slots"),
         Dir::Slot(pool, number) => format!("pools/{pool}/slots/{number}"),
         Dir::Sessions => "sessions".to_owned(),
+        Dir::Outside(path) => String::from_utf8_lossy(path).into_owned(),
         Dir::Spares => "spares".to_owned(),
         Dir::Spare(number) => format!("spares/{number}"),
     };
@@ -289,6 +292,7 @@ impl fmt::Display for Effect {
                 write!(f, "read pools/{pool}/slots/{number}/slot.json")
             }
             Effect::ReadSession(token) => write!(f, "read sessions/{token}.json"),
+            Effect::ReadPart(place) => write!(f, "read {}", path(place)),
             Effect::SyncAll => write!(f, "sync everything"),
             Effect::Write(place, data) => write!(f, "write {} = {data}", path(place)),
             Effect::Fill(place, data) => write!(f, "fill {} = {data}", path(place)),

@@ -13,6 +13,7 @@ use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::{JobId, Key, PoolName, Token};
+use state_machine::pull::part::Part;
 use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 
 use crate::effect::{Effect, Handle, Known, Reply, Search, Stopping, Until, Wake};
@@ -240,6 +241,10 @@ impl<H: Host> Disk for Asking<H> {
 
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, H::Fault> {
         self.read(|| Effect::ReadSession(token.clone()), Data::session)
+    }
+
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, H::Fault> {
+        self.read(|| Effect::ReadPart(place.clone()), Data::part)
     }
 
     fn sync_all(&mut self) -> Result<(), H::Fault> {

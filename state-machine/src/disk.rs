@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Call;
 use crate::control::{Control, Request};
 use crate::id::{JobId, Key, PoolName, Token};
+use crate::pull::part::Part;
 use crate::record::{self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status};
 
 pub use crate::place::{Dir, Name, Place};
@@ -131,6 +132,10 @@ pub enum Content {
     Slot(Box<Slot>),
     /// An open session.
     Session(Box<Session>),
+    /// What is in an unfinished file.
+    Part(Box<Part>),
+    /// Bytes that mean something to somebody else.
+    Raw(#[serde(with = "record::plain")] Vec<u8>),
     /// Room for a descriptor: blanks, which a record may end in.
     Blank,
 }
@@ -217,6 +222,10 @@ pub trait Disk {
     /// Read an open session.
     #[track_caller]
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Self::Fault>;
+
+    /// Read the record beside an unfinished file.
+    #[track_caller]
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, Self::Fault>;
 
     /// Write a whole file that nobody else reads or writes yet.
     #[track_caller]

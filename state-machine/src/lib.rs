@@ -20,6 +20,7 @@
 //! | [`disk`] | the trait: one effect that the operating system makes atomic per method |
 //! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
 //! | [`course`] | what a worker does from the first attempt to the end, over its deeds |
+//! | [`pull`] | what references, answers of servers and unfinished files mean |
 //! | [`wire`] | what is said over the socket of a supervisor |
 //! | [`call`], [`tape`] | which protocol began, with what; what a recorded run says, line by line |
 
@@ -37,6 +38,7 @@ pub mod liveness;
 pub mod maintenance;
 pub mod place;
 pub mod protocol;
+pub mod pull;
 pub mod record;
 pub mod resolve;
 pub mod retention;

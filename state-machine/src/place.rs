@@ -40,6 +40,8 @@ pub enum Dir {
     Slot(PoolName, u32),
     /// The sessions that are open.
     Sessions,
+    /// A directory outside of the store, by its absolute path: where something is fetched to.
+    Outside(#[serde(with = "record::plain")] Vec<u8>),
 }
 
 /// An entry of a directory.

@@ -10,6 +10,7 @@ use crate::call::Call;
 use crate::control::Control;
 use crate::disk::{Change, Content, Create, Dir, Fill, Mode, Name, Open, Place, Pointer, Read};
 use crate::id::{Key, PoolName, Token};
+use crate::pull::part::Part;
 use crate::record::{self, Damaged, Descriptor, History, Pool, Session, Slot, Status};
 
 /// One line.
@@ -48,6 +49,7 @@ pub enum Effect {
     ReadPool(PoolName),
     ReadSlot(PoolName, u32),
     ReadSession(Token),
+    ReadPart(Place),
     Write(Place, Content),
     Fill(Place, Content),
     Append(Dir, Vec<record::Line>, bool),
@@ -89,6 +91,8 @@ pub enum Reply {
     Slot(Read<Slot>),
     /// To a read of a session.
     Session(Read<Session>),
+    /// To a read of the record of an unfinished file.
+    Part(Read<Part>),
     /// To every change of names or contents.
     Changed(Change),
     /// To a fill.

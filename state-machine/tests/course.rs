@@ -315,6 +315,7 @@ impl Worker for Scripted {
             }),
             dropped_bytes: None,
             ran_ms: 1,
+            cause: None,
         })
     }
 

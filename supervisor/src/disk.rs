@@ -21,6 +21,7 @@ use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::{JobId, Key, PoolName, Token};
+use state_machine::pull::part::Part;
 use state_machine::record::{
     self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status,
 };
@@ -123,6 +124,7 @@ impl Files {
                 .join("slots")
                 .join(number.to_string()),
             Dir::Sessions => self.root.join("sessions"),
+            Dir::Outside(path) => PathBuf::from(std::ffi::OsStr::from_bytes(path)),
         }
     }
 
@@ -150,7 +152,15 @@ impl Files {
         name: Name,
         decode: fn(&[u8]) -> Result<T, Damaged>,
     ) -> Result<Read<T>, DiskError> {
-        let read = read_small(&self.path(&dir.at(name)), RECORD_LIMIT)?;
+        self.read_record_at(&dir.at(name), decode)
+    }
+
+    fn read_record_at<T>(
+        &self,
+        place: &Place,
+        decode: fn(&[u8]) -> Result<T, Damaged>,
+    ) -> Result<Read<T>, DiskError> {
+        let read = read_small(&self.path(place), RECORD_LIMIT)?;
         Ok(
             match read.map(|bytes| bytes.and_then(|bytes| decode(&bytes))) {
                 None => Read::Absent,
@@ -262,6 +272,8 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Pool(pool) => pool.encode(),
         Content::Slot(slot) => slot.encode(),
         Content::Session(session) => session.encode(),
+        Content::Part(part) => part.encode(),
+        Content::Raw(bytes) => bytes.clone(),
         Content::Blank => record::blank(),
     }
 }
@@ -388,6 +400,10 @@ impl Disk for Files {
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, DiskError> {
         let name = Name::Session(token.clone());
         self.read_record(&Dir::Sessions, name, Session::decode)
+    }
+
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, DiskError> {
+        self.read_record_at(place, Part::decode)
     }
 
     fn write(&mut self, place: &Place, content: &Content) -> Result<Change, DiskError> {

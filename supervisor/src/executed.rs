@@ -1,4 +1,4 @@
-//! What this program was executed as: itself, or a worker, spawner or minder of the program that it is. Nothing is decided here but
+//! What this program was executed as: itself, or a worker, spawner, minder or fetcher of the program that it is. Nothing is decided here but
 //! that.
 
 use std::ffi::{OsStr, OsString};
@@ -6,10 +6,11 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::process;
+use crate::pull;
 use crate::spawner;
 use crate::worker::{self, MARK, Role};
 
-/// Be a worker, a spawner or a minder, if that is what this program was executed for, and end with it; else return at once.
+/// Be a worker, a spawner, a minder or a fetcher, if that is what this program was executed for, and end with it; else return at once.
 ///
 /// A program that uses [`Launcher::this_program`](worker::Launcher::this_program) calls this first thing in its `main`:
 /// before it reads its arguments, and before it has a thread, as a process with threads cannot be forked safely. An
@@ -55,6 +56,7 @@ fn be(role: Role, arguments: &[OsString]) -> Result<()> {
         ),
         (Role::Minder, []) => process::serve_on_stdin()
             .map_err(|error| Error::Worker(format!("commands cannot be run: {error}"))),
+        (Role::Fetcher, [dir]) => pull::serve(Path::new(dir)),
         _ => Err(Error::Usage(format!(
             "a {} is not executed with these arguments",
             role.word()

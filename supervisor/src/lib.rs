@@ -8,7 +8,8 @@
 //! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), [`disk`] (the trait on a file system), `process`
 //! (the tree of a command), `output` (its log), `dial` (the
 //! client's end of a supervisor's socket), `inotify` and `watch` (notices of change), [`store`] (jobs), [`worker`] (the
-//! process that runs one), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was
+//! process that runs one), `pull` (the process that makes a
+//! transfer), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was
 //! executed as), `watcher`, `actors`, `socket` and [`supervisor`] (the long-running process), `doctor` (whether a store is as
 //! it must be), [`cli`] (one file per verb).
 
@@ -21,6 +22,7 @@ mod executed;
 mod inotify;
 mod output;
 mod process;
+mod pull;
 mod reactor;
 mod socket;
 mod sys;

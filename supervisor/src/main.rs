@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    outlive::worker_if_asked();
     outlive::cli::main()
 }

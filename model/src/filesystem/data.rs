@@ -5,6 +5,7 @@ use std::fmt;
 
 use state_machine::control::{Control, Request};
 use state_machine::disk::{Content, Pointer, Read};
+use state_machine::pull::part::Part;
 use state_machine::record::{
     self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status,
 };
@@ -28,6 +29,10 @@ pub enum Data {
     Slot(Box<Slot>),
     /// An open session.
     Session(Box<Session>),
+    /// What is in an unfinished file.
+    Part(Box<Part>),
+    /// Bytes that mean something to somebody else.
+    Raw(Vec<u8>),
     /// A history.
     History(History),
     /// Something that is no record of any kind.
@@ -54,6 +59,8 @@ impl From<&Content> for Data {
             Content::Pool(pool) => Data::Pool(pool.clone()),
             Content::Slot(slot) => Data::Slot(slot.clone()),
             Content::Session(session) => Data::Session(session.clone()),
+            Content::Part(part) => Data::Part(part.clone()),
+            Content::Raw(bytes) => Data::Raw(bytes.clone()),
             Content::Blank => Data::Blank,
         }
     }
@@ -97,6 +104,8 @@ impl Data {
             Data::Pool(pool) => pool.encode().len(),
             Data::Slot(slot) => slot.encode().len(),
             Data::Session(session) => session.encode().len(),
+            Data::Part(part) => part.encode().len(),
+            Data::Raw(bytes) => bytes.len(),
         }
     }
 
@@ -170,6 +179,14 @@ impl Data {
         }
     }
 
+    /// The file read as the record of an unfinished file.
+    pub fn part(&self) -> Read<Part> {
+        match self.record() {
+            Data::Part(part) => Read::Value((**part).clone()),
+            other => Read::Damaged(Damaged(other.to_string())),
+        }
+    }
+
     /// The file read as a history. Anything else that is written has one line, which does not decode, and blanks after
     /// it are another.
     pub fn history(&self) -> History {
@@ -190,6 +207,8 @@ impl Data {
             | Data::Pool(_)
             | Data::Slot(_)
             | Data::Session(_)
+            | Data::Part(_)
+            | Data::Raw(_)
             | Data::Blank
             | Data::Garbage => History {
                 undecodable: 1,
@@ -227,6 +246,8 @@ impl fmt::Display for Data {
                 write!(f, "{:?} {}", slot.state, holder.unwrap_or("-"))
             }
             Data::Session(session) => write!(f, "session in {}", session.slot),
+            Data::Part(part) => write!(f, "{} bytes of {}", part.done_bytes(), part.source),
+            Data::Raw(bytes) => f.write_str(&String::from_utf8_lossy(bytes)),
             Data::History(history) => {
                 let states: Vec<_> = history.states().map(|state| state.to_string()).collect();
                 let torn = if history.torn { " torn" } else { "" };

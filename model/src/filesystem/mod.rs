@@ -110,6 +110,7 @@ impl Filesystem {
             Effect::ReadSession(token) => {
                 self.read(&Dir::Sessions.at(Name::Session(token.clone())))
             }
+            Effect::ReadPart(place) => self.read(place),
             Effect::Sync(place) => Reply::Changed(self.sync(place)),
             Effect::SyncAll => {
                 self.sync_everything();

@@ -109,7 +109,8 @@ impl Filesystem {
             | Dir::Spare(_)
             | Dir::Pool(_)
             | Dir::Slots(_)
-            | Dir::Slot(..) => self
+            | Dir::Slot(..)
+            | Dir::Outside(_) => self
                 .at(self.slot(&Place::Dir(dir.clone()))?)
                 .ok_or(Change::Absent),
         }
@@ -144,6 +145,11 @@ impl Filesystem {
             Place::Dir(Dir::Slot(pool, number)) => {
                 let slots = inside(&Dir::Slots(pool.clone()))?;
                 (slots, Word::Text(NUMBERS[*number as usize]))
+            }
+            // What is outside of the store stands beside it.
+            Place::Dir(Dir::Outside(path)) => {
+                let word = std::str::from_utf8(path).map_err(|_| Change::Absent)?;
+                (ROOT, Word::Text(word))
             }
             Place::Dir(
                 Dir::Root

@@ -58,9 +58,8 @@ impl How {
             "stands" | "exists" => &[How::Yes, How::No],
             "close" | "release" | "give_way" | "mkdir" => &[How::Skipped],
             "read_descriptor" | "read_status" | "read_history" | "read_control"
-            | "read_pointer" | "read_pool" | "read_slot" | "read_session" | "list" => {
-                &[How::Absent]
-            }
+            | "read_pointer" | "read_pool" | "read_slot" | "read_session" | "read_part"
+            | "list" => &[How::Absent],
             "write" | "fill" | "append" | "sync" | "sync_all" | "rename" | "unlink" | "rmdir" => {
                 &[How::Skipped, How::Late]
             }

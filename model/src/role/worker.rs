@@ -263,6 +263,7 @@ impl<D: Stage> Worker for Driver<'_, D> {
             }),
             dropped_bytes: None,
             ran_ms: 0,
+            cause: None,
         })
     }
 

@@ -41,7 +41,8 @@ impl<W: Worker> Course<'_, W> {
         match started {
             Ok(Some(tree)) => {
                 self.worker.say_started();
-                let mut attempt = Attempt::new(tree);
+                let before = self.worker.status().account.as_deref().copied();
+                let mut attempt = Attempt::new(tree, before.unwrap_or_default());
                 self.oversee(&mut attempt, Until::CommandEnds)?;
                 self.conclude(attempt)
             }
@@ -146,6 +147,7 @@ impl<W: Worker> Course<'_, W> {
             status.started_at_ms.get_or_insert(now_ms);
             status.next_attempt_at_ms = None;
             status.stopping = None;
+            status.status_line = None;
             status.message = None;
             status.exit = None;
         })?;
@@ -160,7 +162,7 @@ impl<W: Worker> Course<'_, W> {
         let Refused { failure, message } = refused;
         if failure == Failure::Start && self.may_retry() {
             self.worker.say_started();
-            return self.again(message, 0);
+            return self.again(message, 0, 0);
         }
         if self.worker.status().state != State::Running {
             // Only what runs can fail; this one ran for no time.
@@ -189,11 +191,17 @@ impl<W: Worker> Course<'_, W> {
         self.worker.descriptor().retry.allows_another(attempt)
     }
 
-    /// Record that another attempt is due, and when, after one that ran for `ran_ms`.
-    pub(super) fn again(&mut self, reason: String, ran_ms: u64) -> Result<Next, W::Fault> {
+    /// Record that another attempt is due, and when, after one that ran for `ran_ms`; not before `after_ms` have passed.
+    pub(super) fn again(
+        &mut self,
+        reason: String,
+        ran_ms: u64,
+        after_ms: u64,
+    ) -> Result<Next, W::Fault> {
         let retry = self.worker.descriptor().retry;
         self.failures = retry.failures_in_a_row(self.failures, ran_ms);
         let delay_ms = retry.delay_ms(self.failures, self.worker.random());
+        let delay_ms = delay_ms.max(after_ms);
         let attempt = self.worker.status().attempt.max(1) + 1;
         let due_ms = self.worker.now_ms().saturating_add(delay_ms);
         let note = What::Retry {
@@ -206,6 +214,7 @@ impl<W: Worker> Course<'_, W> {
             status.attempt = attempt;
             status.pid = None;
             status.stopping = None;
+            status.status_line = None;
             status.next_attempt_at_ms = Some(due_ms);
             status.message = Some(reason);
         })?;

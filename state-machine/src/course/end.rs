@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::oversee::Attempt;
 use super::{Course, End, Next, Parting, Until, Why, Worker};
 use crate::job::State;
-use crate::record::{Exit, Failure};
+use crate::pull::word::Cause;
+use crate::record::{Exit, Failure, Kind};
 
 impl<W: Worker> Course<'_, W> {
     /// The command has ended, or the tree was ended: record it, or see to the next attempt.
@@ -14,16 +15,32 @@ impl<W: Worker> Course<'_, W> {
         match attempt.why {
             Some(Why::Shutdown) => Ok(Next::Leave(Parting::Unrecorded)),
             Some(Why::Cancel) => self.conclude_cancelled(end),
-            Some(Why::Pause) => self.conclude_paused(),
+            Some(Why::Pause) => self.conclude_paused(None),
             Some(Why::Timeout | Why::NextAttempt) | None => {
                 if attempt.frozen {
                     // It was killed where it stood. What is left of it must be able to end.
                     self.thaw(&mut attempt)?;
                 }
-                match self.failure_of(end.exit, attempt.why) {
-                    Some(reason) if self.may_retry() => self.see_to_retry(attempt, end, reason),
-                    failed => self.conclude_ended(attempt, end, failed),
+                match (self.failure_of(&end, attempt.why), &end.cause) {
+                    // There may be room tomorrow, and what has arrived is kept.
+                    (Some(reason), Some(Cause::NoRoom { .. })) => self.conclude_paused(Some(reason)),
+                    (Some(reason), cause) if self.may_retry_after(&attempt, cause.as_ref()) => {
+                        self.see_to_retry(attempt, end, reason)
+                    }
+                    (failed, _) => self.conclude_ended(attempt, end, failed),
                 }
+            }
+        }
+    }
+
+    /// Whether this failure of an attempt is not final. A transfer that got on was worth it, whatever its number.
+    fn may_retry_after(&self, attempt: &Attempt<W::Tree>, cause: Option<&Cause>) -> bool {
+        match (&self.worker.descriptor().kind, cause) {
+            (Kind::Command(_), _) => self.may_retry(),
+            (Kind::Pull(_), Some(Cause::Never { .. })) => false,
+            (Kind::Pull(_), _) => {
+                let failures = if self.has_moved(attempt) { 1 } else { self.failures + 1 };
+                self.worker.descriptor().retry.allows_another(failures)
             }
         }
     }
@@ -38,6 +55,7 @@ impl<W: Worker> Course<'_, W> {
             status.pid = None;
             status.stopping = end.stopping;
             status.dropped_bytes = end.dropped_bytes;
+            status.status_line = None;
             status.message = forced.then(|| "SIGKILL was needed to end it".into());
         })?;
         self.answer()?;
@@ -46,13 +64,14 @@ impl<W: Worker> Course<'_, W> {
         Ok(Next::Leave(Parting::Recorded))
     }
 
-    fn conclude_paused(&mut self) -> Result<Next, W::Fault> {
+    fn conclude_paused(&mut self, message: Option<String>) -> Result<Next, W::Fault> {
         self.finish(|status| {
             status.state = State::Paused;
             status.pid = None;
             status.slot = None;
             status.stopping = None;
-            status.message = None;
+            status.status_line = None;
+            status.message = message;
         })?;
         self.answer()?;
         Ok(Next::Leave(Parting::Recorded))
@@ -69,7 +88,12 @@ impl<W: Worker> Course<'_, W> {
             None => State::Done,
         };
         self.worker.concludes(state);
-        let timed_out = attempt.why == Some(Why::Timeout);
+        let failure = match (attempt.why, &self.worker.descriptor().kind) {
+            _ if failed.is_none() => None,
+            (Some(Why::Timeout), _) => Some(Failure::Timeout),
+            (_, Kind::Pull(_)) => Some(Failure::Transfer),
+            (_, Kind::Command(_)) => None,
+        };
         let left = self.worker.left(&mut attempt.tree)?;
         if left == 0 {
             self.worker.vacate();
@@ -79,9 +103,10 @@ impl<W: Worker> Course<'_, W> {
             status.exit = end.exit;
             status.pid = None;
             status.leftovers = (left > 0).then_some(left);
-            status.failure = timed_out.then_some(Failure::Timeout);
+            status.failure = failure;
             status.stopping = end.stopping;
             status.dropped_bytes = end.dropped_bytes;
+            status.status_line = None;
             status.message = failed;
         })?;
         self.worker.say_over();
@@ -98,12 +123,15 @@ impl<W: Worker> Course<'_, W> {
     }
 
     /// Why the attempt counts as failed, or `None` when it succeeded.
-    fn failure_of(&self, exit: Option<Exit>, why: Option<Why>) -> Option<String> {
+    fn failure_of(&self, end: &End, why: Option<Why>) -> Option<String> {
         if why == Some(Why::Timeout) {
             let timeout = Duration::from_millis(self.worker.descriptor().timeout_ms.unwrap_or(0));
             return Some(format!("timed out after {timeout:?}"));
         }
-        match exit {
+        if let Some(cause) = &end.cause {
+            return Some(cause.why().to_owned());
+        }
+        match end.exit {
             Some(Exit::Code(code)) if self.worker.descriptor().success_codes.contains(&code) => {
                 None
             }
@@ -131,7 +159,19 @@ impl<W: Worker> Course<'_, W> {
             // What it has printed last.
             self.worker.end_of(&mut attempt.tree)?;
         }
-        self.again(reason, end.ran_ms)
+        let after_ms = match end.cause {
+            Some(Cause::Later { after_ms, .. }) => after_ms,
+            _ => 0,
+        };
+        // A transfer that got on was healthy, however short it was.
+        let ran_ms = if self.has_moved(&attempt) { u64::MAX } else { end.ran_ms };
+        self.again(reason, ran_ms, after_ms)
+    }
+
+    /// Whether a transfer has fetched anything in this attempt.
+    fn has_moved(&self, attempt: &Attempt<W::Tree>) -> bool {
+        let account = self.worker.status().account.as_deref();
+        account.is_some_and(|account| account.fetched_bytes > attempt.before.fetched_bytes)
     }
 
     /// The job has ended and processes of its command are left: stay, holding the lock, until they end or a stop ends

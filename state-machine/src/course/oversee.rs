@@ -4,7 +4,8 @@
 use super::{Course, Show, Until, Why, Woke, Worker, Written};
 use crate::control::Request;
 use crate::job::State;
-use crate::record::PauseMode;
+use crate::pull::word::Word;
+use crate::record::{Account, PauseMode, REGISTERING};
 
 /// A command that was started, and what is being done about it.
 pub(super) struct Attempt<T> {
@@ -13,14 +14,31 @@ pub(super) struct Attempt<T> {
     pub(super) why: Option<Why>,
     /// Whether a pause has frozen it.
     pub(super) frozen: bool,
+    /// Whether a transfer may register what it has fetched.
+    registering: Registering,
+    /// What earlier attempts of a transfer have cost.
+    pub(super) before: Account,
+}
+
+/// Whether a transfer may register what it has fetched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Registering {
+    /// It has not got that far.
+    No,
+    /// It waits to be let.
+    Asked,
+    /// It may, and everybody can see so: it is past stopping.
+    Granted,
 }
 
 impl<T> Attempt<T> {
-    pub(super) fn new(tree: T) -> Attempt<T> {
+    pub(super) fn new(tree: T, before: Account) -> Attempt<T> {
         Attempt {
             tree,
             why: None,
             frozen: false,
+            registering: Registering::No,
+            before,
         }
     }
 }
@@ -33,7 +51,10 @@ impl<W: Worker> Course<'_, W> {
         until: Until,
     ) -> Result<(), W::Fault> {
         loop {
-            self.honour(attempt)?;
+            if attempt.registering != Registering::Granted {
+                self.honour(attempt)?;
+                self.see_to_registering(attempt)?;
+            }
             // What a full disk did not let us record is tried again.
             if self.worker.try_if_due()? == Written::Gone {
                 self.end_if_let(attempt, Why::Shutdown)?;
@@ -43,6 +64,7 @@ impl<W: Worker> Course<'_, W> {
                 Woke::Look => {}
                 Woke::Late => self.end_if_let(attempt, Why::Timeout)?,
                 Woke::ToldToEnd => self.end_if_let(attempt, Why::Shutdown)?,
+                Woke::Show(Show::Said(word)) => self.hear(attempt, word)?,
                 Woke::Show(what) => self.show(what)?,
             }
         }
@@ -55,7 +77,50 @@ impl<W: Worker> Course<'_, W> {
                 status.message = Some(format!("cannot be ended yet: {names}"));
             }
             Show::Dropped(bytes) => status.dropped_bytes = Some(bytes),
+            // Nothing but a transfer that is overseen says anything.
+            Show::Said(_) => {}
         })?;
+        Ok(())
+    }
+
+    /// Record what a transfer says.
+    fn hear(&mut self, attempt: &mut Attempt<W::Tree>, word: Word) -> Result<(), W::Fault> {
+        match word {
+            Word::Moved(progress, account) => {
+                let account = attempt.before.and(account);
+                self.note_down(|status| {
+                    status.progress = progress;
+                    status.account = Some(Box::new(account));
+                })?;
+            }
+            // What it does last is for us to say.
+            Word::Doing(_) if attempt.registering != Registering::No => {}
+            Word::Doing(line) => {
+                self.note_down(|status| status.status_line = line)?;
+            }
+            Word::Note(text) => self.worker.note(text)?,
+            Word::Register if attempt.registering == Registering::No => {
+                attempt.registering = Registering::Asked;
+            }
+            // Why it ends belongs to its end.
+            Word::Register | Word::Cause(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Let a transfer register, once everybody can see that it is past stopping. What was asked before that was honoured
+    /// first; who asks after it is told that it is too late.
+    fn see_to_registering(&mut self, attempt: &mut Attempt<W::Tree>) -> Result<(), W::Fault> {
+        if attempt.registering != Registering::Asked || attempt.why.is_some() {
+            return Ok(());
+        }
+        if !self.worker.status().is_past_stopping() {
+            self.note_down(|status| status.status_line = Some(REGISTERING.to_owned()))?;
+        }
+        if self.worker.is_clean() {
+            self.worker.let_register(&mut attempt.tree)?;
+            attempt.registering = Registering::Granted;
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use crate::disk::Disk;
 use crate::protocol::create::Durable;
+use crate::pull::word::{Cause, Word};
 use crate::record::{Descriptor, Exit, Failure, Status, Stopping, What};
 
 /// A worker that holds a job.
@@ -117,6 +118,13 @@ pub trait Worker {
 
     /// Let every process of the tree go on.
     fn thaw(&mut self, tree: &mut Self::Tree) -> Result<(), Self::Fault>;
+
+    /// Let a transfer register what it has fetched and verified. No request is looked at until that is over.
+    #[track_caller]
+    fn let_register(&mut self, tree: &mut Self::Tree) -> Result<(), Self::Fault> {
+        let _ = tree;
+        Ok(())
+    }
 
     /// How the command ended, and the stop that ended it or what it has left, if one did. With this that stop is over.
     fn end_of(&mut self, tree: &mut Self::Tree) -> Result<End, Self::Fault>;
@@ -239,10 +247,12 @@ pub enum Show {
     Surviving(String),
     /// Output was lost to a limit, so many bytes.
     Dropped(u64),
+    /// A transfer says this.
+    Said(Word),
 }
 
 /// How a command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// Its exit; `None` where the kernel does not tell.
     pub exit: Option<Exit>,
@@ -252,6 +262,8 @@ pub struct End {
     pub dropped_bytes: Option<u64>,
     /// How long ago it was started, in ms.
     pub ran_ms: u64,
+    /// Why a transfer has not done its work, where it says so.
+    pub cause: Option<Cause>,
 }
 
 /// Why a command does not run.

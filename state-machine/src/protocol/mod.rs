@@ -16,6 +16,7 @@ pub mod hold;
 mod lock;
 pub mod look;
 pub mod pool;
+pub mod pull;
 pub mod recover;
 pub mod request;
 pub mod settle;

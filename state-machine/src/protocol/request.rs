@@ -10,6 +10,7 @@ use crate::control::{Control, Request};
 use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
 use crate::id::{JobId, Ticket};
 use crate::job::State;
+use crate::protocol::claim::{Held, probe};
 use crate::record::Damaged;
 
 /// How often placing is tried: a collector may take the request away while it is still in `staging/`.
@@ -53,7 +54,13 @@ pub fn request<D: Disk>(
         Read::Value(status) if status.state.is_terminal() && status.leftovers.is_none() => {
             return Ok(Asked::Ended(status.state));
         }
-        Read::Value(status) if status.is_past_stopping() => return Ok(Asked::TooLate),
+        // Where its worker died over that, it is as stoppable as any other.
+        Read::Value(status)
+            if status.is_past_stopping()
+                && probe(disk, &Place::of_job(id, Name::Lock))? == Held::Yes =>
+        {
+            return Ok(Asked::TooLate);
+        }
         Read::Value(_) => {}
         Read::Damaged(why) => return Ok(Asked::Damaged(why)),
         Read::Absent if disk.exists(&Place::Dir(dir.clone()))? => {}

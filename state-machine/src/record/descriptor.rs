@@ -148,7 +148,18 @@ impl Descriptor<Unread> {
                     env: Environment::default(),
                     umask: command.umask,
                 }),
-                Kind::Pull(pull) => Kind::Pull(pull),
+                Kind::Pull(pull) => Kind::Pull(Pull {
+                    provider: pull.provider,
+                    reference: pull.reference,
+                    destination: pull.destination,
+                    revision: pull.revision,
+                    digest: pull.digest,
+                    include: pull.include,
+                    exclude: pull.exclude,
+                    connections: pull.connections,
+                    idle_ms: pull.idle_ms,
+                    env: Environment::default(),
+                }),
             },
             display_name: self.display_name,
             name: self.name,
@@ -184,7 +195,7 @@ pub enum Kind<E = Environment> {
     /// Run a command.
     Command(Command<E>),
     /// Fetch something.
-    Pull(Pull),
+    Pull(Pull<E>),
 }
 
 impl Kind {
@@ -213,8 +224,8 @@ pub struct Command<E = Environment> {
 
 /// A transfer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Pull {
-    /// Who is asked: `https`, `hf`, `oci`, `ollama`.
+pub struct Pull<E = Environment> {
+    /// Who is asked: `web`, `hf`, `oci`, `ollama`.
     pub provider: String,
     /// What is asked for.
     pub reference: String,
@@ -226,6 +237,20 @@ pub struct Pull {
     /// The digest that it must have, as `algorithm:hex`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// The files of a repository that are wanted, as patterns; all where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// The files of a repository that are not wanted, as patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// How many connections there may be at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// How long a connection may be silent, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// What its submitter had set for such transfers: endpoints, tokens, proxies.
+    pub env: E,
 }
 
 /// A job that must have ended before another starts.

@@ -23,7 +23,7 @@ pub use history::{History, Line, What};
 pub use pool::Pool;
 pub use session::Session;
 pub use slot::{Claim, Holder, Outcome, Slot};
-pub use status::{Exit, Failure, Progress, REGISTERING, Status, Stopping};
+pub use status::{Account, Exit, Failure, Progress, REGISTERING, Status, Stopping};
 
 use thiserror::Error;
 

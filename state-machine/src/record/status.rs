@@ -18,6 +18,9 @@ pub struct Status {
     /// How much has been transferred.
     #[serde(default)]
     pub progress: Progress,
+    /// What a transfer has cost so far; none of a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Box<Account>>,
     /// One line for people about what is going on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_line: Option<String>,
@@ -76,6 +79,7 @@ impl Status {
             state: State::Queued,
             steps: 1,
             progress: Progress::default(),
+            account: None,
             status_line: None,
             attempt: 0,
             next_attempt_at_ms: None,
@@ -147,6 +151,33 @@ pub struct Progress {
     pub files_total: Option<u64>,
 }
 
+/// What a transfer has cost, in bytes, over all of its attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Account {
+    /// What came over the network into files.
+    pub fetched_bytes: u64,
+    /// What was there already, and was not fetched again.
+    pub reused_bytes: u64,
+    /// What was there, and was of no use. Why is in the history.
+    pub discarded_bytes: u64,
+    /// How many requests were made anew because one was cut, refused or silent.
+    pub retries: u64,
+}
+
+impl Account {
+    /// What this and a further attempt have cost together. What was there already is what the last of them found.
+    #[must_use]
+    pub fn and(self, further: Account) -> Account {
+        Account {
+            fetched_bytes: self.fetched_bytes.saturating_add(further.fetched_bytes),
+            reused_bytes: further.reused_bytes,
+            discarded_bytes: self.discarded_bytes.saturating_add(further.discarded_bytes),
+            retries: self.retries.saturating_add(further.retries),
+        }
+    }
+}
+
 /// How a command ended, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -185,6 +216,8 @@ pub enum Failure {
     Start,
     /// A job that it comes after can no longer end as it needs it to.
     Dependency,
+    /// What was to be fetched cannot be had, or is not what it should be.
+    Transfer,
 }
 
 /// A stop that is under way.

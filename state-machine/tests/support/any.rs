@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use state_machine::id::{JobId, Name, Token, slug};
 use state_machine::job::State;
 use state_machine::record::{
-    After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure, Holder, Kind,
+    Account, After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure, Holder, Kind,
     Line, OnInterrupt, Outcome, Output, PauseMode, Progress, Pull, Slot, Status, Stopping, What,
 };
 use state_machine::retry::Retry;
@@ -63,17 +63,30 @@ fn kind() -> impl Strategy<Value = Kind> {
             })
         },
     );
-    let pull = (text(), text(), bytes(), of(text()), of(text())).prop_map(
-        |(provider, reference, destination, revision, digest)| {
-            Kind::Pull(Pull {
-                provider,
-                reference,
-                destination,
-                revision,
-                digest,
-            })
-        },
+    let what = (text(), text(), bytes(), of(text()), of(text()));
+    let how = (
+        vec(text(), 0..3),
+        vec(text(), 0..3),
+        of(any::<u32>()),
+        of(number()),
+        environment(),
     );
+    let pull = (what, how).prop_map(|(what, how)| {
+        let (provider, reference, destination, revision, digest) = what;
+        let (include, exclude, connections, idle_ms, env) = how;
+        Kind::Pull(Pull {
+            provider,
+            reference,
+            destination,
+            revision,
+            digest,
+            include,
+            exclude,
+            connections,
+            idle_ms,
+            env,
+        })
+    });
     prop_oneof![command, pull]
 }
 
@@ -183,6 +196,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
         Failure::TooLong,
         Failure::Start,
         Failure::Dependency,
+        Failure::Transfer,
     ];
     let progress = (number(), of(number()), number(), of(number())).prop_map(
         |(done_bytes, total_bytes, files_done, files_total)| Progress {
@@ -190,6 +204,16 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             total_bytes,
             files_done,
             files_total,
+        },
+    );
+    let account = (number(), number(), number(), number()).prop_map(
+        |(fetched_bytes, reused_bytes, discarded_bytes, retries)| {
+            Box::new(Account {
+                fetched_bytes,
+                reused_bytes,
+                discarded_bytes,
+                retries,
+            })
         },
     );
     let exit = prop_oneof![
@@ -205,6 +229,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
     let what = (
         state(),
         progress,
+        of(account),
         of(text()),
         of(text()),
         of(proptest::sample::select(failures)),
@@ -225,7 +250,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
         number(),
     );
     (what, numbers, times).prop_map(|(what, numbers, times)| {
-        let (state, progress, status_line, message, failure, exit, stopping) = what;
+        let (state, progress, account, status_line, message, failure, exit, stopping) = what;
         let (attempt, pid, slot, leftovers) = numbers;
         let steps = attempt % 9;
         let (next_attempt_at_ms, started_at_ms, ended_at_ms, dropped_bytes, updated_at_ms) = times;
@@ -233,6 +258,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             state,
             steps,
             progress,
+            account,
             status_line,
             attempt,
             next_attempt_at_ms,

@@ -10,6 +10,7 @@ use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::{Key, PoolName, Token};
+use state_machine::pull::part::Part;
 use state_machine::record::{
     self, Damaged, Descriptor, History, Line, Pool, Session, Slot, Status,
 };
@@ -83,6 +84,7 @@ fn dir_path(dir: &Dir) -> Vec<u8> {
         Dir::Slots(pool) => format!("pools/{pool}/slots").into_bytes(),
         Dir::Slot(pool, number) => format!("pools/{pool}/slots/{number}").into_bytes(),
         Dir::Sessions => b"sessions".to_vec(),
+        Dir::Outside(path) => path.clone(),
         Dir::Jobs => b"jobs".to_vec(),
         Dir::Staging => b"staging".to_vec(),
         Dir::Trash => b"trash".to_vec(),
@@ -324,6 +326,8 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Pool(pool) => pool.encode(),
         Content::Slot(slot) => slot.encode(),
         Content::Session(session) => session.encode(),
+        Content::Part(part) => part.encode(),
+        Content::Raw(bytes) => bytes.clone(),
         Content::Blank => record::blank(),
     }
 }
@@ -476,6 +480,10 @@ impl Disk for Fake {
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Fault> {
         let place = Dir::Sessions.at(Name::Session(token.clone()));
         self.whole(|disk| disk.read(&place, Session::decode))
+    }
+
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, Fault> {
+        self.whole(|disk| disk.read(place, Part::decode))
     }
 
     fn sync_all(&mut self) -> Result<(), Fault> {

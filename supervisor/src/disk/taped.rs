@@ -9,6 +9,7 @@ use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::{JobId, Key, PoolName, Token};
+use state_machine::pull::part::Part;
 use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 use state_machine::tape::{self as lines, Effect, Reply};
 
@@ -231,6 +232,15 @@ impl Disk for FsDisk {
             outcome,
             || Effect::ReadSession(token.clone()),
             |read| Reply::Session(read.clone()),
+        )
+    }
+
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, DiskError> {
+        let outcome = self.0.read_part(place);
+        self.tell(
+            outcome,
+            || Effect::ReadPart(place.clone()),
+            |read| Reply::Part(read.clone()),
         )
     }
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use state_machine::course::Refused;
-use state_machine::record::{Bytes, Descriptor, Environment, Failure, Kind};
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure, Kind, Pull};
 
+use super::fetcher::{self, Fetcher};
 use super::tree::Tree;
 use crate::clock;
 use crate::error::DiskError;
@@ -24,6 +25,17 @@ use crate::store::os_string;
 pub(super) struct Ready {
     waiting: Waiting,
     carriers: Vec<Carrier>,
+    fetcher: Option<Fetcher>,
+}
+
+/// What is executed, and what it finds.
+struct Execution {
+    argv: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    umask: Option<u32>,
+    stdin: OwnedFd,
+    fetcher: Option<Fetcher>,
 }
 
 /// Make the child that will be the command. The job's directory is `now_at` for this process, and will be at `dir`.
@@ -34,33 +46,66 @@ pub(super) fn prepare(
     tree: OwnedFd,
     lodging: Option<&Lodging>,
 ) -> Result<Ready, Refused> {
-    let Kind::Command(command) = &descriptor.kind else {
-        return Err(Refused::start("this version runs commands only"));
-    };
     let mut carriers = Vec::new();
     let (stdout, stderr) = open_output(descriptor, now_at, dir, &mut carriers)?;
-    let stdin = open_stdin(descriptor.stdin.as_ref())?;
-    let argv: Vec<OsString> = command.argv.iter().map(os_string).collect();
-    let env = environment(descriptor, &command.env, dir, lodging);
-    let asked = PathBuf::from(os_string(&command.cwd));
-    let cwd = lodging.map_or(asked.clone(), |lodging| lodging.place_of(&asked));
+    let execution = match &descriptor.kind {
+        Kind::Command(command) => of_command(descriptor, command, dir, lodging)?,
+        Kind::Pull(pull) => of_pull(descriptor, pull, dir)?,
+    };
     let slot = lodging.map(|lodging| lodging.lock().try_clone_to_owned());
     let slot = slot.transpose();
     let slot =
         slot.map_err(|error| Refused::start(format!("the slot cannot be shared: {error}")))?;
     let waiting = process::fork_command(process::Command {
-        argv: &argv,
-        env: &env,
-        cwd: &cwd,
-        umask: command.umask,
-        stdin,
+        argv: &execution.argv,
+        env: &execution.env,
+        cwd: &execution.cwd,
+        umask: execution.umask,
+        stdin: execution.stdin,
         stdout,
         stderr,
         tree,
         slot,
     })
     .map_err(|error| Refused::start(format!("no process can be made: {error}")))?;
-    Ok(Ready { waiting, carriers })
+    Ok(Ready {
+        waiting,
+        carriers,
+        fetcher: execution.fetcher,
+    })
+}
+
+fn of_command(
+    descriptor: &Descriptor,
+    command: &Command,
+    dir: &Path,
+    lodging: Option<&Lodging>,
+) -> Result<Execution, Refused> {
+    let asked = PathBuf::from(os_string(&command.cwd));
+    Ok(Execution {
+        argv: command.argv.iter().map(os_string).collect(),
+        env: environment(descriptor, &command.env, dir, lodging),
+        cwd: lodging.map_or(asked.clone(), |lodging| lodging.place_of(&asked)),
+        umask: command.umask,
+        stdin: open_stdin(descriptor.stdin.as_ref())?,
+        fetcher: None,
+    })
+}
+
+/// A transfer is made by this program, executed as what it is to be. It needs no place to work in.
+fn of_pull(descriptor: &Descriptor, pull: &Pull, dir: &Path) -> Result<Execution, Refused> {
+    let (argv, mark) = fetcher::command(dir)?;
+    let (fetcher, stdin) = fetcher::socket()?;
+    let mut env = environment(descriptor, &pull.env, dir, None);
+    env.push(mark);
+    Ok(Execution {
+        argv,
+        env,
+        cwd: fetcher::cwd(),
+        umask: None,
+        stdin,
+        fetcher: Some(fetcher),
+    })
 }
 
 impl Ready {
@@ -83,6 +128,7 @@ impl Ready {
             exit: None,
             stop: None,
             carriers: self.carriers,
+            fetcher: self.fetcher,
             dropped_of_ended: 0,
             dropped_counted: 0,
             started,

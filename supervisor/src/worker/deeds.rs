@@ -10,6 +10,7 @@ use state_machine::record::{Descriptor, Status, What};
 
 use super::attempt::{self, Ready};
 use super::driver::Driver;
+use super::fetcher::Fetcher;
 use super::hook::Hook;
 use super::tree::Tree;
 use crate::disk::{FsDisk, LockFile};
@@ -182,6 +183,10 @@ impl Worker for Driver<'_> {
         tree.thaw(clock::since_boot())
     }
 
+    fn let_register(&mut self, tree: &mut Tree) -> std::io::Result<()> {
+        tree.fetcher.as_ref().map_or(Ok(()), Fetcher::let_register)
+    }
+
     fn end_of(&mut self, tree: &mut Tree) -> std::io::Result<End> {
         tree.drain();
         self.count_dropped(tree);
@@ -191,6 +196,7 @@ impl Worker for Driver<'_> {
             stopping: tree.stop.take().map(|stop| stop.shown()),
             dropped_bytes: self.dropped(),
             ran_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
+            cause: tree.fetcher.as_mut().and_then(Fetcher::take_cause),
         })
     }
 

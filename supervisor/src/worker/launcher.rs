@@ -49,11 +49,13 @@ pub(crate) enum Role {
     Spawner,
     /// What runs a command within bounds.
     Minder,
+    /// What makes the transfer of a job.
+    Fetcher,
 }
 
 impl Role {
     /// All of them, for whoever looks which one it is.
-    pub(crate) const ALL: [Role; 3] = [Role::Worker, Role::Spawner, Role::Minder];
+    pub(crate) const ALL: [Role; 4] = [Role::Worker, Role::Spawner, Role::Minder, Role::Fetcher];
 
     /// What [`MARK`] holds, and the verb of `outlive`.
     pub(crate) fn word(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Role {
             Role::Worker => "worker",
             Role::Spawner => "spawner",
             Role::Minder => "minder",
+            Role::Fetcher => "fetcher",
         }
     }
 
@@ -70,13 +73,14 @@ impl Role {
             Role::Worker => "outlive-worker",
             Role::Spawner => "outlive-spawner",
             Role::Minder => "outlive-minder",
+            Role::Fetcher => "outlive-fetcher",
         }
     }
 }
 
 /// The program that this process is, whatever is at its path by now: an upgrade must not give a running supervisor workers
 /// of another version, and a removal must not leave it without any.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+pub(super) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 impl Launcher {
     /// Start workers by running `program` with `arguments` and the job's directory: a program that calls [`serve`] when it is
@@ -191,7 +195,7 @@ pub(crate) fn remember_that_it_asks() {
     ASKS.store(true, Ordering::Relaxed);
 }
 
-fn asks() -> bool {
+pub(super) fn asks() -> bool {
     ASKS.load(Ordering::Relaxed)
 }
 

@@ -24,6 +24,7 @@ mod book;
 mod deeds;
 mod driver;
 mod early;
+mod fetcher;
 mod hook;
 mod launch;
 mod launcher;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use state_machine::course::{Show, Until, Woke};
 
 use super::driver::Driver;
+use super::fetcher::Fetcher;
 use super::tree::{Stage, Stop, TERM, Tree};
 use crate::output::Carrier;
 use crate::{clock, process};
@@ -23,7 +24,12 @@ const STOPPING_LOOK: Duration = Duration::from_millis(250);
 impl Driver<'_> {
     /// Sleep over the tree, and go on with what is being done about it, until there is something to decide.
     pub(super) fn watch_tree(&mut self, tree: &mut Tree, until: Until) -> std::io::Result<Woke> {
-        if is_over(tree, until)? {
+        let over = is_over(tree, until)?;
+        // What it said last is said before its end.
+        if let Some(word) = tree.fetcher.as_mut().and_then(Fetcher::hear) {
+            return Ok(Woke::Show(Show::Said(word)));
+        }
+        if over {
             return Ok(Woke::Over);
         }
         if tree.stop.is_none() && self.told_to_end {
@@ -36,7 +42,7 @@ impl Driver<'_> {
             return Ok(Woke::Show(show));
         }
         self.sleep(tree)?;
-        Ok(if is_over(tree, until)? {
+        Ok(if tree.fetcher.is_none() && is_over(tree, until)? {
             Woke::Over
         } else {
             Woke::Look
@@ -59,6 +65,7 @@ impl Driver<'_> {
         {
             sources.push(leader.pidfd());
         }
+        sources.extend(tree.fetcher.as_ref().and_then(Fetcher::fd));
         sources.extend(tree.carriers.iter().map(Carrier::fd));
         let woken = self
             .wake

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use state_machine::record::{Exit, Stopping};
 
+use super::fetcher::Fetcher;
 use crate::output::Carrier;
 use crate::process::{self, Leader};
 
@@ -72,6 +73,8 @@ pub(super) struct Tree {
     pub(super) dropped_of_ended: u64,
     /// How much of what the limits have cost is counted already, in bytes.
     pub(super) dropped_counted: u64,
+    /// What makes a transfer, where the command is that.
+    pub(super) fetcher: Option<Fetcher>,
     /// When the attempt started, in time since boot.
     pub(super) started: Duration,
     /// When the attempt has run too long, in time since boot; moved on by the time it spends frozen.

@@ -137,6 +137,7 @@ fn path(root: &Path, place: &Place) -> PathBuf {
             slots.join(number.to_string())
         }
         Dir::Sessions => root.join("sessions"),
+        Dir::Outside(path) => PathBuf::from(std::ffi::OsStr::from_bytes(path)),
         Dir::Jobs => root.join("jobs"),
         Dir::Staging => root.join("staging"),
         Dir::Trash => root.join("trash"),

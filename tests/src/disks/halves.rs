@@ -53,6 +53,8 @@ fn encode(content: &Content) -> Vec<u8> {
         Content::Pool(pool) => pool.encode(),
         Content::Slot(slot) => slot.encode(),
         Content::Session(session) => session.encode(),
+        Content::Part(part) => part.encode(),
+        Content::Raw(bytes) => bytes.clone(),
         // Half of nothing but blanks is shorter, and no less blank.
         Content::Blank => vec![b' '; 64],
     }

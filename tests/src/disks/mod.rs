@@ -24,6 +24,7 @@ use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Open, Place, Pointer, Read,
 };
 use state_machine::id::{Key, PoolName, Token};
+use state_machine::pull::part::Part;
 use state_machine::record::{Descriptor, History, Line, Pool, Session, Slot, Status};
 
 /// What becomes of an effect.
@@ -156,6 +157,11 @@ impl<D: Disk<Fault = DiskError>, M: Meddler> Disk for Meddled<D, M> {
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, DiskError> {
         self.ask(Wanted::in_dir(Kind::Read, &Dir::Sessions))?;
         self.disk.read_session(token)
+    }
+
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, DiskError> {
+        self.ask(Wanted::at(Kind::Read, place))?;
+        self.disk.read_part(place)
     }
 
     fn sync_all(&mut self) -> Result<(), DiskError> {

@@ -8,6 +8,7 @@ use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
 use state_machine::id::{Key, PoolName, Token};
+use state_machine::pull::part::Part;
 use state_machine::record::{self, Descriptor, History, Pool, Session, Slot, Status};
 use state_machine::tape::{Effect, Line, Reply};
 
@@ -221,6 +222,13 @@ impl Disk for Player<'_> {
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Stopped> {
         match self.answer(Effect::ReadSession(token.clone()))? {
             Reply::Session(read) => Ok(read),
+            _ => Err(self.unfit()),
+        }
+    }
+
+    fn read_part(&mut self, place: &Place) -> Result<Read<Part>, Stopped> {
+        match self.answer(Effect::ReadPart(place.clone()))? {
+            Reply::Part(read) => Ok(read),
             _ => Err(self.unfit()),
         }
     }

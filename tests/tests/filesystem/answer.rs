@@ -9,6 +9,7 @@ use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
 };
+use state_machine::pull::part::Part;
 use state_machine::record::{Descriptor, History, Pool, Session, Slot, Status};
 
 /// What an effect came to, on whichever disk. What is damaged is only that: the words for it are for people, and the
@@ -24,6 +25,7 @@ pub(crate) enum Answer {
     Pool(Known<Pool>),
     Slot(Box<Known<Slot>>),
     Session(Box<Known<Session>>),
+    Part(Box<Known<Part>>),
     History(History),
     Control(Asked),
     Changed(Change),
@@ -154,6 +156,7 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
         Effect::ReadSession(token) => {
             Answer::Session(Box::new(side.disk(owner).read_session(token)?.into()))
         }
+        Effect::ReadPart(place) => Answer::Part(Box::new(side.disk(owner).read_part(place)?.into())),
         Effect::SyncAll => {
             side.disk(owner).sync_all()?;
             Answer::Done
@@ -199,6 +202,8 @@ pub(crate) fn content(data: &Data) -> Content {
         Data::Pool(pool) => Content::Pool(pool.clone()),
         Data::Slot(slot) => Content::Slot(slot.clone()),
         Data::Session(session) => Content::Session(session.clone()),
+        Data::Part(part) => Content::Part(part.clone()),
+        Data::Raw(bytes) => Content::Raw(bytes.clone()),
         Data::Blank => Content::Blank,
         other => unreachable!("nobody writes {other}"),
     }
@@ -224,6 +229,7 @@ pub(crate) fn kind(effect: &Effect) -> &'static str {
         Effect::ReadPool(_) => "read pool",
         Effect::ReadSlot(..) => "read slot",
         Effect::ReadSession(_) => "read session",
+        Effect::ReadPart(_) => "read part",
         Effect::SyncAll => "sync all",
         Effect::Write(..) => "write",
         Effect::Fill(..) => "fill",
@@ -269,6 +275,7 @@ impl Answer {
             Answer::Pool(known) => known.class(),
             Answer::Slot(known) => known.class(),
             Answer::Session(known) => known.class(),
+            Answer::Part(known) => known.class(),
             Answer::History(history) if history.torn => "torn",
             Answer::History(history) if history.undecodable > 0 => "undecodable",
             Answer::History(history) if history.lines.is_empty() => "nothing",

@@ -1,0 +1,71 @@
+//! What it means when a request gets no answer.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use state_machine::pull::word::Cause;
+use url::Url;
+
+use super::shown;
+use crate::clock;
+
+/// It can go better the next time.
+pub(in crate::pull) fn later(why: impl Into<String>) -> Cause {
+    Cause::Later {
+        why: why.into(),
+        after_ms: 0,
+    }
+}
+
+/// It would go the same way every time.
+pub(in crate::pull) fn never(why: impl Into<String>) -> Cause {
+    Cause::Never { why: why.into() }
+}
+
+/// What an error of the client means: what a network does is temporary, what was asked for is not.
+pub(super) fn of(error: &ureq::Error, url: &Url) -> Cause {
+    let shown = shown(url);
+    match error {
+        ureq::Error::HostNotFound => later(format!("{shown}: there is no such host")),
+        ureq::Error::Timeout(what) => later(format!("{shown}: nothing came in time ({what})")),
+        ureq::Error::Io(error) => later(format!("{shown}: {error}")),
+        ureq::Error::ConnectionFailed => later(format!("{shown}: no connection")),
+        ureq::Error::Protocol(error) => later(format!("{shown}: the server does not speak HTTP: {error}")),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => never(format!("{shown}: {error}")),
+        ureq::Error::Rustls(error) => never(format!(
+            "{shown}: the server cannot be trusted: {error} (SSL_CERT_FILE names further authorities)"
+        )),
+        _ => later(format!("{shown}: {error}")),
+    }
+}
+
+/// What `Retry-After` asks for, in ms: a number of seconds, or a date (RFC 9110, section 10.2.3).
+pub(super) fn wish_ms(text: &str) -> u64 {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return seconds.saturating_mul(1000);
+    }
+    let Ok(date) = httpdate::parse_http_date(text) else {
+        return 0;
+    };
+    let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at_ms = u64::try_from(since_epoch(date).as_millis()).unwrap_or(u64::MAX);
+    at_ms.saturating_sub(clock::now_ms())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wish_is_seconds_or_a_date() {
+        assert_eq!(wish_ms("3"), 3_000);
+        assert_eq!(wish_ms(" 0 "), 0);
+        assert_eq!(wish_ms("Thu, 01 Jan 1970 00:00:00 GMT"), 0);
+        assert_eq!(wish_ms("soon"), 0);
+        assert_eq!(wish_ms("-3"), 0);
+        assert_eq!(wish_ms("99999999999999999999"), 0);
+        let ahead = SystemTime::now() + std::time::Duration::from_secs(100);
+        let wish = wish_ms(&httpdate::fmt_http_date(ahead));
+        assert!((90_000..=101_000).contains(&wish), "{wish}");
+    }
+}

@@ -1,0 +1,215 @@
+//! The directories of the destination: making them, seeing that what is written there stays there, and putting what was fetched
+//! into place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use state_machine::disk::{Dir, Disk, Name, Place};
+use state_machine::protocol::pull::{Keystone, Move, Registered, register};
+use state_machine::pull::word::Cause;
+
+use super::http::never;
+use super::plan::Plan;
+use super::transfer::Crew;
+use super::voice::Voice;
+use crate::disk::FsDisk;
+use crate::error::DiskError;
+
+/// The endings of the names in a staging directory.
+const ENDINGS: [&str; 4] = [".part", ".json", ".json.new", ".whole"];
+
+/// Make the directories that are written to before anything is registered, and see that there may be files at the final names.
+pub(super) fn prepare(plan: &Plan) -> Result<(), Cause> {
+    fs::create_dir_all(&plan.root)
+        .map_err(|error| of_path("make", &plan.root, error))?;
+    for path in plan.paths() {
+        stays_inside(&plan.root, path)?;
+    }
+    match fs::create_dir(&plan.staging) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(of_path("make", &plan.staging, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// See that nothing on the way to a final name leads elsewhere, and that no directory stands there.
+fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
+    let mut at = root.to_owned();
+    for (nth, part) in path.iter().enumerate() {
+        at.push(part);
+        let is_last = nth + 1 == path.len();
+        let found = match fs::symlink_metadata(&at) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(of_path("look at", &at, error)),
+        };
+        let shown = at.display();
+        if is_last && found.is_dir() {
+            return Err(never(format!("{shown} is a directory, and a file belongs there; move it away")));
+        }
+        if !is_last && found.is_symlink() {
+            return Err(never(format!("{shown} is a link, and leads out of the destination; remove it")));
+        }
+        if !is_last && !found.is_dir() {
+            return Err(never(format!("{shown} is a file, and a directory belongs there; move it away")));
+        }
+    }
+    Ok(())
+}
+
+/// Remove what is left in a staging directory of what is not wanted any more: of another revision, of other patterns.
+pub(super) fn sweep(plan: &Plan, crew: &Crew, voice: &Voice) {
+    if !plan.owns_staging {
+        return;
+    }
+    let wanted: BTreeSet<&str> = plan.items.iter().map(|item| item.key.as_str()).collect();
+    let Ok(entries) = fs::read_dir(&plan.staging) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let Some(key) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) else {
+            continue;
+        };
+        if wanted.contains(key) || !state_machine::pull::reference::is_hex(key, 32) {
+            continue;
+        }
+        let is_bytes = name.ends_with(".part") || name.ends_with(".whole");
+        let bytes = entry.metadata().map_or(0, |found| found.len());
+        if fs::remove_file(entry.path()).is_ok() && is_bytes {
+            voice.discarded(bytes, false, name, "it belongs to something else than what is asked for now");
+        }
+    }
+    let _ = crew;
+}
+
+/// See that there is room for what is missing, before any of it is fetched.
+pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
+    let sizes: Option<Vec<u64>> = plan.items.iter().map(|item| item.size).collect();
+    let Some(sizes) = sizes else { return Ok(()) };
+    let wanted: u64 = sizes.iter().sum();
+    let here = fs::read_dir(&plan.staging).map_or(0, |entries| {
+        let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
+        lengths.map(|found| std::os::unix::fs::MetadataExt::blocks(&found) * 512).sum()
+    });
+    let missing = wanted.saturating_sub(here);
+    let free = match rustix::fs::statvfs(&plan.staging) {
+        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+        // Then it is found out by writing.
+        Err(_) => return Ok(()),
+    };
+    if missing > free {
+        return Err(Cause::NoRoom {
+            why: format!(
+                "{}: {missing} bytes are missing and {free} are free; make room and resume",
+                plan.staging.display()
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Put everything into place.
+pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
+    let mut dirs = BTreeSet::new();
+    for path in plan.paths() {
+        stays_inside(&plan.root, path)?;
+        let dir = dir_of(&plan.root, path);
+        fs::create_dir_all(&dir).map_err(|error| of_path("make", &dir, error))?;
+        // Every directory up to the root, as each may be new.
+        let up = dir.ancestors().take_while(|it| it.starts_with(&plan.root));
+        dirs.extend(up.map(Path::to_owned));
+    }
+    dirs.extend(plan.root.parent().map(Path::to_owned));
+    // Those within others sort after them.
+    let dirs: Vec<Dir> = dirs.iter().rev().map(|dir| outside(dir)).collect();
+    let moves: Vec<Move> = plan
+        .items
+        .iter()
+        .map(|item| Move {
+            whole: crew.site(item).whole(),
+            to: place(&plan.root, &item.path),
+        })
+        .collect();
+    let keystone = plan.keystone.as_ref().map(|written| Keystone {
+        to: place(&plan.root, &written.path),
+        new: outside(&plan.staging).at(Name::Other(b"keystone.json.new".to_vec())),
+        bytes: written.bytes.clone(),
+    });
+    let mut disk = FsDisk::new("/".into());
+    let registered = register(&mut disk, &moves, &dirs, keystone.as_ref());
+    match registered.map_err(|error| cause_of(&error))? {
+        Registered::Done => {}
+        Registered::Missing(place) => {
+            return Err(super::http::later(format!(
+                "{} was taken away before it was put into place",
+                disk.path(&place).display()
+            )));
+        }
+        Registered::InTheWay(place) => {
+            return Err(never(format!(
+                "{} is in the way; move it away and resume",
+                disk.path(&place).display()
+            )));
+        }
+    }
+    // Another transfer may have something in it.
+    let _ = disk.rmdir(&outside(&plan.staging));
+    Ok(())
+}
+
+impl Plan {
+    /// Every final path, below the root.
+    fn paths(&self) -> impl Iterator<Item = &[String]> {
+        let items = self.items.iter().map(|item| item.path.as_slice());
+        items.chain(self.keystone.iter().map(|written| written.path.as_slice()))
+    }
+}
+
+fn dir_of(root: &Path, path: &[String]) -> PathBuf {
+    let dirs = path.len().saturating_sub(1);
+    root.join(path[..dirs].iter().collect::<PathBuf>())
+}
+
+fn place(root: &Path, path: &[String]) -> Place {
+    let name = path.last().map_or(Vec::new(), |it| it.as_bytes().to_vec());
+    outside(&dir_of(root, path)).at(Name::Other(name))
+}
+
+fn outside(dir: &Path) -> Dir {
+    Dir::Outside(dir.as_os_str().as_bytes().to_vec())
+}
+
+/// What it means that the disk does not let us.
+pub(super) fn cause_of(error: &DiskError) -> Cause {
+    of_path_shown(error.to_string(), error.source.kind())
+}
+
+fn of_path(operation: &'static str, path: &Path, error: io::Error) -> Cause {
+    cause_of(&DiskError::new(operation, path, error))
+}
+
+fn of_path_shown(why: String, kind: io::ErrorKind) -> Cause {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::NoRoom {
+            why: format!("{why}; make room and resume"),
+        },
+        _ => never(why),
+    }
+}
+
+/// An error in the words of the system.
+pub(super) fn plainly(error: &io::Error) -> String {
+    DiskError::new("write", Path::new("the file"), io::Error::from(error.kind())).to_string()
+}
+
+/// What tells this boot from any other.
+pub(super) fn boot() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    id.map_or(String::new(), |id| id.trim().to_owned())
+}

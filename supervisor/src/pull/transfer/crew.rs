@@ -1,0 +1,141 @@
+//! Everybody who fetches for one job: a thread for each connection, which takes one file after the other.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::Arc;
+use std::time::Duration;
+
+use state_machine::disk::Dir;
+use state_machine::protocol::pull::{Fetched, Site, fetch};
+use state_machine::pull::part::Wanted;
+use state_machine::pull::word::Cause;
+
+use super::patience::Patience;
+use super::source::Fetcher;
+use crate::pull::http::{Http, later, never};
+use crate::pull::landing::cause_of;
+use crate::pull::plan::Item;
+use crate::pull::voice::Voice;
+
+/// How often a part is looked at that somebody else has.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What they share.
+pub(in crate::pull) struct Crew {
+    /// Who is asked.
+    pub(in crate::pull) http: Http,
+    /// Whom they tell.
+    pub(in crate::pull) voice: Arc<Voice>,
+    /// How often they try.
+    pub(super) patience: Patience,
+    /// The boot that this is.
+    boot: String,
+    /// The directory of unfinished files.
+    staging: Dir,
+}
+
+impl Crew {
+    /// Those who fetch into this directory.
+    pub(in crate::pull) fn new(http: Http, voice: Arc<Voice>, staging: &Path) -> Crew {
+        use std::os::unix::ffi::OsStrExt;
+        Crew {
+            http,
+            voice,
+            patience: Patience::default(),
+            boot: crate::pull::landing::boot(),
+            staging: Dir::Outside(staging.as_os_str().as_bytes().to_vec()),
+        }
+    }
+
+    /// Where a file is while it is not registered.
+    pub(in crate::pull) fn site(&self, item: &Item) -> Site {
+        Site {
+            staging: self.staging.clone(),
+            key: item.key.clone(),
+        }
+    }
+}
+
+/// Fetch every file, over so many connections at a time. The first that cannot be had ends it: whoever is still at work is ended
+/// with this process.
+pub(in crate::pull) fn fetch_all(
+    crew: &Arc<Crew>,
+    items: &Arc<Vec<Item>>,
+    connections: usize,
+) -> Result<(), Cause> {
+    let threads = connections.min(items.len()).max(1);
+    let each = (connections / threads).max(1) as u64;
+    let next = Arc::new(AtomicUsize::new(0));
+    let (sender, outcomes) = channel();
+    for _ in 0..threads {
+        let (crew, items, next) = (Arc::clone(crew), Arc::clone(items), Arc::clone(&next));
+        let sender = sender.clone();
+        std::thread::spawn(move || fetch_in_turn(&crew, &items, &next, each, &sender));
+    }
+    drop(sender);
+    // One for each file, and the channel is closed when nobody is left.
+    let mut done = 0;
+    while let Ok(outcome) = outcomes.recv() {
+        outcome?;
+        done += 1;
+    }
+    if done == items.len() {
+        Ok(())
+    } else {
+        // A thread that panics ends the process where panics abort.
+        Err(later("a part of the fetcher has failed"))
+    }
+}
+
+fn fetch_in_turn(
+    crew: &Crew,
+    items: &[Item],
+    next: &AtomicUsize,
+    connections: u64,
+    sender: &Sender<Result<(), Cause>>,
+) {
+    while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let outcome = fetch_one(crew, item, connections);
+        let goes_on = outcome.is_ok();
+        if sender.send(outcome).is_err() || !goes_on {
+            return;
+        }
+    }
+}
+
+fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
+    let site = crew.site(item);
+    let digest = item.digest.as_ref().map(ToString::to_string);
+    let source = crate::pull::http::shown_whole(&item.url);
+    let wanted = Wanted {
+        source: &source,
+        digest: digest.as_deref(),
+        total_bytes: item.size,
+        boot: &crew.boot,
+    };
+    let mut is_second = false;
+    loop {
+        let mut fetcher = Fetcher::new(crew, item, connections);
+        match fetch(&mut fetcher, &site, &wanted).map_err(|error| cause_of(&error))? {
+            Fetched::Whole => {
+                crew.voice.file_done();
+                return Ok(());
+            }
+            Fetched::Busy => {
+                let line = format!("{}: another transfer fetches the same file", item.name());
+                crew.voice.doing(Some(&line));
+                std::thread::sleep(LOOK);
+            }
+            Fetched::Not(cause) => return Err(cause),
+            // What was here before may have been wrong. What was fetched from its first byte is what the server has.
+            Fetched::Wrong(_) if fetcher.has_resumed && !is_second => is_second = true,
+            Fetched::Wrong(why) => {
+                return Err(never(format!(
+                    "{}: {why}; it was not put into place",
+                    item.name()
+                )));
+            }
+        }
+    }
+}
