@@ -41,5 +41,5 @@ pub mod worker;
 pub use error::{DiskError, Error, Result};
 pub use executed::worker_if_asked;
 pub use state_machine;
-pub use store::{Job, JobSpec, Store};
+pub use store::{Job, JobSpec, PullSpec, Store};
 pub use supervisor::Supervisor;

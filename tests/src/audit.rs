@@ -50,6 +50,8 @@ fn belongs(name: &str) -> bool {
             | "lock"
             | "tree"
             | "log"
+            | "parts"
+            | "resolved"
             | "stdout.log"
             | "stderr.log"
             | "on_end.log"

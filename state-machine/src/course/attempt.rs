@@ -41,8 +41,7 @@ impl<W: Worker> Course<'_, W> {
         match started {
             Ok(Some(tree)) => {
                 self.worker.say_started();
-                let before = self.worker.status().account.as_deref().copied();
-                let mut attempt = Attempt::new(tree, before.unwrap_or_default());
+                let mut attempt = Attempt::new(tree, self.worker.status());
                 self.oversee(&mut attempt, Until::CommandEnds)?;
                 self.conclude(attempt)
             }

@@ -23,7 +23,9 @@ impl<W: Worker> Course<'_, W> {
                 }
                 match (self.failure_of(&end, attempt.why), &end.cause) {
                     // There may be room tomorrow, and what has arrived is kept.
-                    (Some(reason), Some(Cause::NoRoom { .. })) => self.conclude_paused(Some(reason)),
+                    (Some(reason), Some(Cause::NoRoom { .. })) => {
+                        self.conclude_paused(Some(reason))
+                    }
                     (Some(reason), cause) if self.may_retry_after(&attempt, cause.as_ref()) => {
                         self.see_to_retry(attempt, end, reason)
                     }
@@ -39,7 +41,11 @@ impl<W: Worker> Course<'_, W> {
             (Kind::Command(_), _) => self.may_retry(),
             (Kind::Pull(_), Some(Cause::Never { .. })) => false,
             (Kind::Pull(_), _) => {
-                let failures = if self.has_moved(attempt) { 1 } else { self.failures + 1 };
+                let failures = if self.has_moved(attempt) {
+                    1
+                } else {
+                    self.failures + 1
+                };
                 self.worker.descriptor().retry.allows_another(failures)
             }
         }
@@ -164,14 +170,17 @@ impl<W: Worker> Course<'_, W> {
             _ => 0,
         };
         // A transfer that got on was healthy, however short it was.
-        let ran_ms = if self.has_moved(&attempt) { u64::MAX } else { end.ran_ms };
+        let ran_ms = if self.has_moved(&attempt) {
+            u64::MAX
+        } else {
+            end.ran_ms
+        };
         self.again(reason, ran_ms, after_ms)
     }
 
-    /// Whether a transfer has fetched anything in this attempt.
+    /// Whether a transfer has got further in this attempt. Bytes that were fetched and discarded again are no way further.
     fn has_moved(&self, attempt: &Attempt<W::Tree>) -> bool {
-        let account = self.worker.status().account.as_deref();
-        account.is_some_and(|account| account.fetched_bytes > attempt.before.fetched_bytes)
+        self.worker.status().progress.done_bytes > attempt.done_before
     }
 
     /// The job has ended and processes of its command are left: stay, holding the lock, until they end or a stop ends

@@ -5,7 +5,7 @@ use super::{Course, Show, Until, Why, Woke, Worker, Written};
 use crate::control::Request;
 use crate::job::State;
 use crate::pull::word::Word;
-use crate::record::{Account, PauseMode, REGISTERING};
+use crate::record::{Account, PauseMode, REGISTERING, Status};
 
 /// A command that was started, and what is being done about it.
 pub(super) struct Attempt<T> {
@@ -16,8 +16,9 @@ pub(super) struct Attempt<T> {
     pub(super) frozen: bool,
     /// Whether a transfer may register what it has fetched.
     registering: Registering,
-    /// What earlier attempts of a transfer have cost.
-    pub(super) before: Account,
+    /// What earlier attempts of a transfer have cost, and how far they have got, in bytes.
+    before: Account,
+    pub(super) done_before: u64,
 }
 
 /// Whether a transfer may register what it has fetched.
@@ -32,13 +33,14 @@ enum Registering {
 }
 
 impl<T> Attempt<T> {
-    pub(super) fn new(tree: T, before: Account) -> Attempt<T> {
+    pub(super) fn new(tree: T, status: &Status) -> Attempt<T> {
         Attempt {
             tree,
             why: None,
             frozen: false,
             registering: Registering::No,
-            before,
+            before: status.account.as_deref().copied().unwrap_or_default(),
+            done_before: status.progress.done_bytes,
         }
     }
 }

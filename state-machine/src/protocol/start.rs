@@ -160,7 +160,7 @@ fn made<H>(made: Made<H>) -> Started<H> {
 fn bears(standing: &Descriptor, new: &Descriptor) -> bool {
     use crate::record::Kind;
     match (&standing.kind, &new.kind) {
-        (Kind::Pull(standing), Kind::Pull(new)) => standing.destination == new.destination,
+        (Kind::Pull(standing), Kind::Pull(new)) => standing.target() == new.target(),
         _ => standing.name == new.name && standing.project == new.project,
     }
 }

@@ -161,7 +161,9 @@ impl Answer<'_> {
             .and_then(ContentRange::parse)
             .and_then(|range| range.total_bytes);
         match total {
-            Some(total) if total == from && asked.total_bytes.is_none_or(|known| known == total) => {
+            Some(total)
+                if total == from && asked.total_bytes.is_none_or(|known| known == total) =>
+            {
                 Verdict::Complete
             }
             Some(total) => Verdict::Restart(format!(
@@ -280,14 +282,29 @@ mod tests {
         assert!(restarts(range("bytes 41-99/100")));
         assert!(restarts(range("bytes 40-100/101")));
         let etag = Some("\"v2\"");
-        assert!(restarts(Answer { etag, ..range("bytes 40-99/100") }));
+        assert!(restarts(Answer {
+            etag,
+            ..range("bytes 40-99/100")
+        }));
         let etag = Some("W/\"v1\"");
-        assert!(restarts(Answer { etag, ..range("bytes 40-99/100") }));
+        assert!(restarts(Answer {
+            etag,
+            ..range("bytes 40-99/100")
+        }));
         let etag = None;
-        let untagged = Answer { etag, ..range("bytes 40-99/100") };
+        let untagged = Answer {
+            etag,
+            ..range("bytes 40-99/100")
+        };
         assert!(restarts(untagged));
-        let with_digest = Asked { has_digest: true, ..asked() };
-        assert!(matches!(untagged.judge(&with_digest), Verdict::Append { .. }));
+        let with_digest = Asked {
+            has_digest: true,
+            ..asked()
+        };
+        assert!(matches!(
+            untagged.judge(&with_digest),
+            Verdict::Append { .. }
+        ));
         let several = Answer {
             content_range: None,
             content_type: Some("multipart/byteranges; boundary=x"),
@@ -295,7 +312,10 @@ mod tests {
         };
         assert!(matches!(several.judge(&asked()), Verdict::AskWhole(_)));
         let content_encoding = Some("gzip");
-        let encoded = Answer { content_encoding, ..range("bytes 40-99/100") };
+        let encoded = Answer {
+            content_encoding,
+            ..range("bytes 40-99/100")
+        };
         assert!(matches!(encoded.judge(&asked()), Verdict::AskWhole(_)));
     }
 
@@ -309,15 +329,27 @@ mod tests {
         let total_bytes = Some(100);
         assert_eq!(whole.judge(&asked()), Verdict::Whole { total_bytes });
         let content_range = Some("bytes 40-99/100");
-        let lying = Answer { content_range, ..whole };
+        let lying = Answer {
+            content_range,
+            ..whole
+        };
         assert!(matches!(lying.judge(&asked()), Verdict::AskWhole(_)));
         let from = None;
-        assert!(matches!(lying.judge(&Asked { from, ..asked() }), Verdict::Later(_)));
+        assert!(matches!(
+            lying.judge(&Asked { from, ..asked() }),
+            Verdict::Later(_)
+        ));
         let content_encoding = Some("gzip");
-        let encoded = Answer { content_encoding, ..whole };
+        let encoded = Answer {
+            content_encoding,
+            ..whole
+        };
         assert!(matches!(encoded.judge(&asked()), Verdict::Never(_)));
         let content_encoding = Some("identity");
-        let plain = Answer { content_encoding, ..whole };
+        let plain = Answer {
+            content_encoding,
+            ..whole
+        };
         assert!(matches!(plain.judge(&asked()), Verdict::Whole { .. }));
         let unknown = of_status(200);
         let total_bytes = None;
@@ -330,25 +362,54 @@ mod tests {
             content_range,
             ..of_status(416)
         };
-        let complete = Asked { from: Some(100), ..asked() };
-        assert_eq!(refused(Some("bytes */100")).judge(&complete), Verdict::Complete);
-        assert!(matches!(refused(Some("bytes */99")).judge(&complete), Verdict::Restart(_)));
-        assert!(matches!(refused(Some("bytes */100")).judge(&asked()), Verdict::Restart(_)));
-        assert!(matches!(refused(None).judge(&asked()), Verdict::AskWhole(_)));
+        let complete = Asked {
+            from: Some(100),
+            ..asked()
+        };
+        assert_eq!(
+            refused(Some("bytes */100")).judge(&complete),
+            Verdict::Complete
+        );
+        assert!(matches!(
+            refused(Some("bytes */99")).judge(&complete),
+            Verdict::Restart(_)
+        ));
+        assert!(matches!(
+            refused(Some("bytes */100")).judge(&asked()),
+            Verdict::Restart(_)
+        ));
+        assert!(matches!(
+            refused(None).judge(&asked()),
+            Verdict::AskWhole(_)
+        ));
     }
 
     #[test]
     fn errors_are_final_or_not() {
         for status in [408, 425, 429, 500, 502, 503, 504] {
-            assert!(matches!(of_status(status).judge(&asked()), Verdict::Later(_)), "{status}");
+            assert!(
+                matches!(of_status(status).judge(&asked()), Verdict::Later(_)),
+                "{status}"
+            );
         }
-        for status in [400, 401, 403, 404, 405, 410, 451, 304, 305, 306, 204, 100, 999] {
-            assert!(matches!(of_status(status).judge(&asked()), Verdict::Never(_)), "{status}");
+        for status in [
+            400, 401, 403, 404, 405, 410, 451, 304, 305, 306, 204, 100, 999,
+        ] {
+            assert!(
+                matches!(of_status(status).judge(&asked()), Verdict::Never(_)),
+                "{status}"
+            );
         }
         for status in [401, 403] {
             let redirected = true;
-            let expired = Answer { redirected, ..of_status(status) };
-            assert!(matches!(expired.judge(&asked()), Verdict::AskOrigin(_)), "{status}");
+            let expired = Answer {
+                redirected,
+                ..of_status(status)
+            };
+            assert!(
+                matches!(expired.judge(&asked()), Verdict::AskOrigin(_)),
+                "{status}"
+            );
         }
     }
 

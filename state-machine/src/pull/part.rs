@@ -102,7 +102,9 @@ impl Part {
             return nothing("the record of what its bytes are contradicts itself");
         }
         if part.etag.is_none() && part.digest.is_none() && !part.is_complete() {
-            return nothing("its server names no version, so its bytes cannot be matched with later ones");
+            return nothing(
+                "its server names no version, so its bytes cannot be matched with later ones",
+            );
         }
         let is_of_this_boot = part.boot == wanted.boot;
         for run in &mut part.runs {

@@ -193,7 +193,9 @@ impl Hub {
             None => (rest, None),
         };
         if !is_name(name) || name.split('/').count() > 2 {
-            return Err("it should be hf:owner/name or hf:datasets/owner/name, with @revision or not");
+            return Err(
+                "it should be hf:owner/name or hf:datasets/owner/name, with @revision or not",
+            );
         }
         Ok(Hub {
             kind,
@@ -238,7 +240,8 @@ impl Image {
 
 impl Model {
     fn parse(rest: &str) -> Result<Model, &'static str> {
-        const SHAPE: &str = "it should be ollama:name, ollama:name:tag or ollama:host/owner/name:tag";
+        const SHAPE: &str =
+            "it should be ollama:name, ollama:name:tag or ollama:host/owner/name:tag";
         // A port is before a slash, a tag after the last one.
         let (path, tag) = match rest.rsplit_once(':') {
             Some((path, tag)) if !tag.contains('/') => (path, tag),
@@ -251,8 +254,8 @@ impl Model {
             [registry, namespace, name] => (Some(*registry), *namespace, *name),
             _ => return Err(SHAPE),
         };
-        let is_one = [namespace, name, tag].iter().all(|it| is_name(it))
-            && registry.is_none_or(is_host);
+        let is_one =
+            [namespace, name, tag].iter().all(|it| is_name(it)) && registry.is_none_or(is_host);
         if !is_one {
             return Err(SHAPE);
         }
@@ -272,7 +275,9 @@ fn is_host(word: &str) -> bool {
         _ => (word, None),
     };
     let host_is_one = match host.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
-        Some(inside) => inside.bytes().all(|it| it.is_ascii_hexdigit() || it == b':'),
+        Some(inside) => inside
+            .bytes()
+            .all(|it| it.is_ascii_hexdigit() || it == b':'),
         None => is_name(host) && !host.contains('/'),
     };
     host_is_one && port.is_none_or(|port| port.parse::<u16>().is_ok())
@@ -325,7 +330,13 @@ mod tests {
         assert_eq!(parse("https://a/b#c"), Reference::Web("https://a/b".into()));
         assert_eq!(file("https://a/b/c.bin?x=/y"), Some("c.bin".into()));
         assert_eq!(file("HTTP://a/with%20space"), Some("with space".into()));
-        for nameless in ["https://a", "https://a/", "https://a/%2e%2e", "https://a/x%2fy", "https://a/%zz"] {
+        for nameless in [
+            "https://a",
+            "https://a/",
+            "https://a/%2e%2e",
+            "https://a/x%2fy",
+            "https://a/%zz",
+        ] {
             assert_eq!(file(nameless), None, "{nameless}");
         }
     }
@@ -356,9 +367,18 @@ mod tests {
         let Reference::Image(image) = parse(&format!("oci:[::1]:5000/name:v1@{digest}")) else {
             panic!()
         };
-        assert_eq!((image.registry.as_str(), image.name.as_str()), ("[::1]:5000", "name"));
+        assert_eq!(
+            (image.registry.as_str(), image.name.as_str()),
+            ("[::1]:5000", "name")
+        );
         assert_eq!(image.version, Version::Digest(digest));
-        for wrong in ["oci:name", "oci:host/name@sha256:ab", "oci:host/name:", "oci:host:x/name", "oci:host/"] {
+        for wrong in [
+            "oci:name",
+            "oci:host/name@sha256:ab",
+            "oci:host/name:",
+            "oci:host:x/name",
+            "oci:host/",
+        ] {
             assert!(Reference::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -369,7 +389,12 @@ mod tests {
             panic!()
         };
         assert_eq!(
-            (model.registry, model.namespace.as_str(), model.name.as_str(), model.tag.as_str()),
+            (
+                model.registry,
+                model.namespace.as_str(),
+                model.name.as_str(),
+                model.tag.as_str()
+            ),
             (None, "library", "llama3", "8b")
         );
         let Reference::Model(model) = parse("ollama:127.0.0.1:11434/me/mine") else {
@@ -384,7 +409,15 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_with_a_reason() {
-        for wrong in ["", "file", "ftp://a/b", "https://", "http:///x", "https://:80/", "HF:a/b"] {
+        for wrong in [
+            "",
+            "file",
+            "ftp://a/b",
+            "https://",
+            "http:///x",
+            "https://:80/",
+            "HF:a/b",
+        ] {
             let why = Reference::parse(wrong).unwrap_err().to_string();
             assert!(why.contains("cannot be pulled"), "{why}");
         }

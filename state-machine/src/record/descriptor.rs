@@ -158,6 +158,7 @@ impl Descriptor<Unread> {
                     exclude: pull.exclude,
                     connections: pull.connections,
                     idle_ms: pull.idle_ms,
+                    umask: pull.umask,
                     env: Environment::default(),
                 }),
             },
@@ -249,8 +250,33 @@ pub struct Pull<E = Environment> {
     /// How long a connection may be silent, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
+    /// The file mode creation mask of its submitter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
     /// What its submitter had set for such transfers: endpoints, tokens, proxies.
     pub env: E,
+}
+
+impl<E> Pull<E> {
+    /// What at most one transfer is under way to (R12): the destination, and below one that many share, what is asked for.
+    pub fn target(&self) -> Vec<u8> {
+        let mut target = self.destination.0.clone();
+        if matches!(self.provider.as_str(), "oci" | "ollama") {
+            target.push(0);
+            target.extend(self.reference.as_bytes());
+        }
+        target
+    }
+
+    /// Whether both ask for the same.
+    pub fn asks_for_the_same(&self, other: &Pull<E>) -> bool {
+        self.target() == other.target()
+            && self.reference == other.reference
+            && self.revision == other.revision
+            && self.digest == other.digest
+            && self.include == other.include
+            && self.exclude == other.exclude
+    }
 }
 
 /// A job that must have ended before another starts.

@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use state_machine::id::{JobId, Name, Token, slug};
 use state_machine::job::State;
 use state_machine::record::{
-    Account, After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure, Holder, Kind,
-    Line, OnInterrupt, Outcome, Output, PauseMode, Progress, Pull, Slot, Status, Stopping, What,
+    Account, After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure,
+    Holder, Kind, Line, OnInterrupt, Outcome, Output, PauseMode, Progress, Pull, Slot, Status,
+    Stopping, What,
 };
 use state_machine::retry::Retry;
 use state_machine::slot;
@@ -69,11 +70,12 @@ fn kind() -> impl Strategy<Value = Kind> {
         vec(text(), 0..3),
         of(any::<u32>()),
         of(number()),
+        of(any::<u32>()),
         environment(),
     );
     let pull = (what, how).prop_map(|(what, how)| {
         let (provider, reference, destination, revision, digest) = what;
-        let (include, exclude, connections, idle_ms, env) = how;
+        let (include, exclude, connections, idle_ms, umask, env) = how;
         Kind::Pull(Pull {
             provider,
             reference,
@@ -84,6 +86,7 @@ fn kind() -> impl Strategy<Value = Kind> {
             exclude,
             connections,
             idle_ms,
+            umask,
             env,
         })
     });

@@ -17,6 +17,8 @@ mod minder;
 mod pause;
 mod pool;
 mod print;
+mod progress;
+mod pull;
 mod queue;
 mod restart;
 mod resume;
@@ -52,6 +54,7 @@ pub(crate) struct Verb {
 const VERBS: &[Verb] = &[
     run::VERB,
     queue::VERB,
+    pull::VERB,
     list::VERB,
     status::VERB,
     log::VERB,

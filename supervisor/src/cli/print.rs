@@ -72,6 +72,7 @@ fn ended(view: &View) -> String {
     let how = match (view.status.failure, view.status.exit) {
         (Some(Failure::Timeout), _) => "timed out".to_owned(),
         (Some(Failure::Dependency), _) => return "never started".to_owned(),
+        (Some(Failure::Transfer), _) => "failed".to_owned(),
         (Some(_), None) => "failed to start".to_owned(),
         (_, Some(Exit::Code(code))) => format!("exited {code}"),
         (_, Some(Exit::Signal(signal))) => format!("killed by signal {signal}"),

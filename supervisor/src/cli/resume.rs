@@ -55,7 +55,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 
 /// What resuming a job came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resumed {
+pub(super) enum Resumed {
     /// A worker has it.
     Runs,
     /// Its pool admits it.
@@ -63,7 +63,7 @@ enum Resumed {
 }
 
 /// A job that somebody holds is asked to go on; one that nobody holds is run again, by its pool or by us.
-fn resume(job: &Job) -> Result<Resumed> {
+pub(super) fn resume(job: &Job) -> Result<Resumed> {
     let deadline = clock::since_boot() + PATIENCE;
     while clock::since_boot() < deadline {
         let view = job.tend()?;

@@ -179,7 +179,8 @@ pub(super) fn check_limits(limits: &Output, keep_asked: bool) -> Result<()> {
     }
 }
 
-fn set_retry(spec: &mut JobSpec, matches: &ArgMatches) {
+/// How often it is tried again, as the command line says it.
+pub(super) fn set_retry(spec: &mut JobSpec, matches: &ArgMatches) {
     let ms = |name: &str| {
         matches
             .get_one::<Duration>(name)

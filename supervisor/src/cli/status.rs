@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use clap::{ArgMatches, Command};
 use state_machine::protocol::look::View;
-use state_machine::record::AfterWhen;
+use state_machine::record::{AfterWhen, Kind};
 
 use super::arguments::{find_job, job, json};
 use super::waiting::Waiting;
-use super::{Verb, print};
+use super::{Verb, print, progress};
 use crate::store::{Job, Store};
 
 pub(super) const VERB: Verb = Verb {
@@ -49,6 +49,9 @@ fn show(job: &Job, view: &View) -> std::io::Result<()> {
         ("message", status.message.clone()),
         ("doing", status.status_line.clone()),
         ("command", Some(print::work(view))),
+        ("to", destination(view)),
+        ("progress", progress::line(&status.progress)),
+        ("account", status.account.as_deref().map(progress::account)),
         ("pool", pool(view)),
         ("comes after", after(view)),
         ("not before", stamp(descriptor.not_before_ms)),
@@ -80,6 +83,14 @@ fn show(job: &Job, view: &View) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where a pull puts what it fetches.
+fn destination(view: &View) -> Option<String> {
+    match &view.descriptor.kind {
+        Kind::Pull(pull) => Some(pull.destination.lossy().into_owned()),
+        Kind::Command(_) => None,
+    }
 }
 
 /// The pool that a job is queued in, and what it takes of it.

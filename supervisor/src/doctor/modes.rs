@@ -11,6 +11,7 @@ use state_machine::disk::Name;
 
 use super::{Finding, Mend};
 use crate::output::is_output;
+use crate::pull::is_of_fetcher;
 
 /// The mode of a file.
 const FILE: u32 = 0o600;
@@ -82,7 +83,10 @@ fn is_by_hand(name: &OsStr) -> bool {
 /// Whether a job's directory may hold a file of this name.
 fn is_ours(name: &OsStr) -> bool {
     let known = !matches!(Name::in_job(name.as_bytes()), Name::Other(_));
-    known || name.to_str().is_some_and(is_output)
+    known
+        || name
+            .to_str()
+            .is_some_and(|name| is_output(name) || is_of_fetcher(name))
 }
 
 #[cfg(test)]
@@ -98,6 +102,7 @@ mod tests {
             "log.1",
             "stderr.log.12",
             ".log.new",
+            "parts",
         ] {
             assert!(is_ours(OsStr::new(ours)), "{ours}");
         }

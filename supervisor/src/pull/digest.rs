@@ -92,10 +92,19 @@ mod tests {
     fn what_is_in_a_file_is_what_counts() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"hello\n").unwrap();
-        let of = |text: &str| Digest::parse(text).unwrap().of(&file, 6).unwrap().to_string();
+        let of = |text: &str| {
+            Digest::parse(text)
+                .unwrap()
+                .of(&file, 6)
+                .unwrap()
+                .to_string()
+        };
         // `git hash-object` and sha256sum say the same.
         let zeros = "0".repeat(64);
-        assert_eq!(of(&format!("git:{}", &zeros[..40])), "git:ce013625030ba8dba906f756967f9e9ca394464a");
+        assert_eq!(
+            of(&format!("git:{}", &zeros[..40])),
+            "git:ce013625030ba8dba906f756967f9e9ca394464a"
+        );
         assert_eq!(
             of(&format!("sha256:{zeros}")),
             "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"

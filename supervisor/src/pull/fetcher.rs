@@ -14,7 +14,7 @@ use state_machine::record::{Descriptor, Kind, Pull};
 use super::http::{self, Http, never};
 use super::transfer::{Crew, fetch_all};
 use super::voice::Voice;
-use super::{landing, provider};
+use super::{landing, parts, provider};
 use crate::error::{DiskError, Error, Result};
 use crate::store::os_string;
 
@@ -23,7 +23,7 @@ const CONNECTIONS: u32 = 4;
 /// No more than this are made, whoever says so.
 const MOST_CONNECTIONS: u32 = 64;
 /// What is asked for now, in the job's directory: a fetcher that is started again asks for the same.
-const RESOLVED: &str = "resolved";
+pub(super) const RESOLVED: &str = "resolved";
 
 /// Make the transfer of the job in `dir` for the worker at the other end of standard input.
 ///
@@ -80,19 +80,25 @@ fn transfer(dir: &Path, pull: &Pull, voice: &Arc<Voice>) -> std::result::Result<
     let destination = PathBuf::from(os_string(&pull.destination));
     let plan = provider.plan(&http, resolved.as_deref(), &destination)?;
     landing::prepare(&plan)?;
-    let crew = Arc::new(Crew::new(http, Arc::clone(voice), &plan.staging));
+    let crew = Arc::new(Crew::new(http, Arc::clone(voice), &plan));
     landing::sweep(&plan, &crew, voice);
     landing::see_that_it_fits(&plan)?;
+    parts::note(dir, &plan)?;
     voice.expect(plan.items.iter().map(|item| item.size));
     voice.doing(None);
-    let connections = pull.connections.unwrap_or(CONNECTIONS).clamp(1, MOST_CONNECTIONS);
+    let connections = pull
+        .connections
+        .unwrap_or(CONNECTIONS)
+        .clamp(1, MOST_CONNECTIONS);
     let items = Arc::new(plan.items.clone());
     fetch_all(&crew, &items, connections as usize)?;
     if !voice.may_register() {
         // Without a worker nobody would know of it.
         return Err(http::later("the worker is gone"));
     }
-    landing::put_into_place(&plan, &crew)
+    landing::put_into_place(&plan, &crew)?;
+    parts::are_gone(dir);
+    Ok(())
 }
 
 fn remembered(dir: &Path) -> Option<String> {
@@ -101,24 +107,30 @@ fn remembered(dir: &Path) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Write down what is asked for now, so that it is whole or not there.
+/// Write down what is asked for now.
 fn remember(dir: &Path, resolved: Option<String>) -> std::result::Result<Option<String>, Cause> {
     let Some(text) = &resolved else {
         return Ok(None);
     };
     let path = dir.join(RESOLVED);
-    let written = tempfile_in(dir, text).and_then(|new| std::fs::rename(new, &path));
-    written.map_err(|error| landing::cause_of(&DiskError::new("write", &path, error)))?;
+    write_whole(&path, format!("{text}\n").as_bytes())
+        .map_err(|error| landing::cause_of(&DiskError::new("write", &path, error)))?;
     Ok(resolved)
 }
 
-fn tempfile_in(dir: &Path, text: &str) -> io::Result<PathBuf> {
+/// Write a file so that it is whole or as it was.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
-    let path = dir.join(format!("{RESOLVED}.new"));
+    let new = path.with_extension("new");
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-    file.write_all(format!("{text}\n").as_bytes())?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)?;
+    file.write_all(bytes)?;
     file.sync_data()?;
-    Ok(path)
+    std::fs::rename(&new, path)
 }

@@ -23,8 +23,7 @@ const ENDINGS: [&str; 4] = [".part", ".json", ".json.new", ".whole"];
 
 /// Make the directories that are written to before anything is registered, and see that there may be files at the final names.
 pub(super) fn prepare(plan: &Plan) -> Result<(), Cause> {
-    fs::create_dir_all(&plan.root)
-        .map_err(|error| of_path("make", &plan.root, error))?;
+    fs::create_dir_all(&plan.root).map_err(|error| of_path("make", &plan.root, error))?;
     for path in plan.paths() {
         stays_inside(&plan.root, path)?;
     }
@@ -49,13 +48,19 @@ fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
         };
         let shown = at.display();
         if is_last && found.is_dir() {
-            return Err(never(format!("{shown} is a directory, and a file belongs there; move it away")));
+            return Err(never(format!(
+                "{shown} is a directory, and a file belongs there; move it away"
+            )));
         }
         if !is_last && found.is_symlink() {
-            return Err(never(format!("{shown} is a link, and leads out of the destination; remove it")));
+            return Err(never(format!(
+                "{shown} is a link, and leads out of the destination; remove it"
+            )));
         }
         if !is_last && !found.is_dir() {
-            return Err(never(format!("{shown} is a file, and a directory belongs there; move it away")));
+            return Err(never(format!(
+                "{shown} is a file, and a directory belongs there; move it away"
+            )));
         }
     }
     Ok(())
@@ -82,7 +87,12 @@ pub(super) fn sweep(plan: &Plan, crew: &Crew, voice: &Voice) {
         let is_bytes = name.ends_with(".part") || name.ends_with(".whole");
         let bytes = entry.metadata().map_or(0, |found| found.len());
         if fs::remove_file(entry.path()).is_ok() && is_bytes {
-            voice.discarded(bytes, false, name, "it belongs to something else than what is asked for now");
+            voice.discarded(
+                bytes,
+                false,
+                name,
+                "it belongs to something else than what is asked for now",
+            );
         }
     }
     let _ = crew;
@@ -95,7 +105,9 @@ pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
     let wanted: u64 = sizes.iter().sum();
     let here = fs::read_dir(&plan.staging).map_or(0, |entries| {
         let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
-        lengths.map(|found| std::os::unix::fs::MetadataExt::blocks(&found) * 512).sum()
+        lengths
+            .map(|found| std::os::unix::fs::MetadataExt::blocks(&found) * 512)
+            .sum()
     });
     let missing = wanted.saturating_sub(here);
     let free = match rustix::fs::statvfs(&plan.staging) {
@@ -201,11 +213,6 @@ fn of_path_shown(why: String, kind: io::ErrorKind) -> Cause {
         },
         _ => never(why),
     }
-}
-
-/// An error in the words of the system.
-pub(super) fn plainly(error: &io::Error) -> String {
-    DiskError::new("write", Path::new("the file"), io::Error::from(error.kind())).to_string()
 }
 
 /// What tells this boot from any other.

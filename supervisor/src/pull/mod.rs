@@ -14,15 +14,24 @@
 //! | `http` | requests: redirects, who is told which secret, what an error means |
 //! | `transfer` | bytes from a server into a part |
 //! | `landing` | the directories of the destination, and registering |
+//! | `parts` | which unfinished files go when the job is forgotten |
 //! | `digest` | what is checked about a file |
 
 mod digest;
 mod fetcher;
 mod http;
 mod landing;
+mod parts;
 mod plan;
 mod provider;
 mod transfer;
 mod voice;
 
 pub(crate) use fetcher::serve;
+pub(crate) use parts::discard;
+
+/// Whether a fetcher keeps a file of this name in the directory of its job.
+pub(crate) fn is_of_fetcher(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    name == parts::NAME || name == fetcher::RESOLVED
+}

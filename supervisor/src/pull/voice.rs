@@ -104,7 +104,9 @@ impl Voice {
         if counted {
             tally.progress.done_bytes = tally.progress.done_bytes.saturating_sub(bytes);
         }
-        self.say(&Word::Note(format!("{what}: {bytes} bytes discarded, begun anew: {why}")));
+        self.say(&Word::Note(format!(
+            "{what}: {bytes} bytes discarded, begun anew: {why}"
+        )));
         self.tell(&mut tally);
     }
 
@@ -139,9 +141,9 @@ impl Voice {
         self.say(&Word::Note(text.into()));
     }
 
-    /// How many bytes have come so far.
-    pub(super) fn fetched_bytes(&self) -> u64 {
-        self.tally().account.fetched_bytes
+    /// How many bytes are here.
+    pub(super) fn done_bytes(&self) -> u64 {
+        self.tally().progress.done_bytes
     }
 
     /// Say how far it is, and why it ends.

@@ -23,6 +23,8 @@ pub fn exit_code(state: State, status: &Status) -> u8 {
         (State::Failed, Some(Failure::Missing)) => NOT_FOUND,
         // It never ran, so there is nothing else to tell.
         (State::Failed, Some(Failure::Dependency)) => 1,
+        // What the fetcher exits with is its worker's business.
+        (State::Failed, Some(Failure::Transfer)) => 1,
         (State::Failed, Some(_)) => NOT_EXECUTABLE,
         // A code of 0 that was not to count as success must not look like one.
         (State::Failed, None) => own.filter(|code| *code != 0).unwrap_or(1),

@@ -47,7 +47,7 @@ pub use pools::PoolStanding;
 pub(crate) use pools::slots_of;
 pub use report::{Report, ReportedProgress};
 pub(crate) use root::untrusted;
-pub use spec::{JobSpec, StartTime};
+pub use spec::{JobSpec, PullSpec, StartTime};
 pub use sweep::{Kept, Swept};
 pub(crate) use tail::Tail;
 
@@ -273,7 +273,10 @@ impl Store {
         let (mut disk, ticket, durable) = (self.disk(), ticket(), Durable::Yes);
         let project = descriptor.project.clone().unwrap_or_default();
         let disk = &mut disk;
-        let started = if let Some(name) = descriptor.name.clone() {
+        let started = if let Kind::Pull(pull) = &descriptor.kind {
+            let key = Key::of_destination(&pull.target());
+            start_while(disk, descriptor, &key, &ticket, durable, meanwhile)
+        } else if let Some(name) = descriptor.name.clone() {
             let key = Key::of_name(&project.0, &name);
             start_while(disk, descriptor, &key, &ticket, durable, meanwhile)
         } else if let Some(task) = descriptor.task.clone() {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use state_machine::id::{JobId, Name};
 use state_machine::job::State;
 use state_machine::protocol::look::View;
-use state_machine::record::{Bytes, Exit, Failure, Kind, Progress, Stopping};
+use state_machine::record::{Account, Bytes, Exit, Failure, Kind, Progress, Stopping};
 
 /// A job, as JSON shows it. Absent values are null. The environment is not part of it: it holds secrets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -70,6 +70,10 @@ pub struct Report {
     pub dropped_bytes: Option<u64>,
     /// The job that this one reruns.
     pub previous: Option<JobId>,
+    /// Where a pull puts what it fetches.
+    pub destination: Option<Bytes>,
+    /// What a transfer has cost so far.
+    pub account: Option<Account>,
 }
 
 /// How much of a transfer is done.
@@ -141,6 +145,11 @@ impl Report {
             next_attempt_at_ms: status.next_attempt_at_ms,
             dropped_bytes: status.dropped_bytes,
             previous: descriptor.previous.clone(),
+            destination: match &descriptor.kind {
+                Kind::Pull(pull) => Some(pull.destination.clone()),
+                Kind::Command(_) => None,
+            },
+            account: status.account.as_deref().copied(),
         }
     }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::id::{JobId, Name};
+use state_machine::pull::reference::{BadReference, Reference};
 use state_machine::record::{
-    After, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode,
+    After, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode, Pull,
 };
 use state_machine::retry::Retry;
 
@@ -31,7 +32,9 @@ use state_machine::retry::Retry;
 /// ```
 #[derive(Clone, Debug)]
 pub struct JobSpec {
-    /// The program and its arguments, byte for byte.
+    /// What is fetched; a command is run where `None`.
+    pub pull: Option<PullSpec>,
+    /// The program and its arguments, byte for byte; nothing of a pull.
     pub argv: Vec<OsString>,
     /// The working directory.
     pub cwd: PathBuf,
@@ -79,6 +82,32 @@ pub struct JobSpec {
     pub previous: Option<JobId>,
 }
 
+/// What is to be fetched, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullSpec {
+    /// What is asked for, as [`Reference`] reads it.
+    pub reference: String,
+    /// Where it goes: a file of the web to this path, a repository or an image into this directory, a model into this directory
+    /// of models.
+    pub destination: PathBuf,
+    /// The branch, tag or commit of a repository.
+    pub revision: Option<String>,
+    /// What a file must come to, as `sha256:…`.
+    pub digest: Option<String>,
+    /// The files of a repository that are wanted, as patterns; all where there is none.
+    pub include: Vec<String>,
+    /// The files of a repository that are not wanted, as patterns.
+    pub exclude: Vec<String>,
+    /// How many connections there may be at a time; 4 where `None`.
+    pub connections: Option<u32>,
+    /// How long a connection may be silent; 30 s where `None`.
+    pub idle: Option<Duration>,
+}
+
+/// How often a transfer that fails with nothing fetched is tried again in a row, and the longest wait between two, in ms.
+const PULL_ATTEMPTS: u32 = 10;
+const PULL_BACKOFF_MS: u64 = 300_000;
+
 /// When a queued job may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartTime {
@@ -98,6 +127,7 @@ impl JobSpec {
         S: Into<OsString>,
     {
         JobSpec {
+            pull: None,
             argv: argv.into_iter().map(Into::into).collect(),
             cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
             env: Environment(
@@ -128,6 +158,36 @@ impl JobSpec {
         }
     }
 
+    /// A job that fetches what `reference` stands for to `destination`, made absolute. It is tried again where it fails, run
+    /// again where its worker was lost, and a pause ends its worker and keeps what has arrived. Of this process's environment
+    /// it has what concerns transfers: endpoints, tokens, proxies.
+    ///
+    /// # Errors
+    ///
+    /// When this is no reference.
+    pub fn pull(reference: &str, destination: impl Into<PathBuf>) -> Result<JobSpec, BadReference> {
+        let read = Reference::parse(reference)?;
+        let mut spec = JobSpec::command(Vec::<OsString>::new());
+        spec.env.0.retain(|(name, _)| concerns_transfers(&name.0));
+        spec.display_name = Some(read.file_name().unwrap_or_else(|| reference.to_owned()));
+        spec.on_interrupt = OnInterrupt::Resume;
+        spec.pause = PauseMode::Stop;
+        spec.retry.max_attempts = PULL_ATTEMPTS;
+        spec.retry.max_backoff_ms = PULL_BACKOFF_MS;
+        let destination = destination.into();
+        spec.pull = Some(PullSpec {
+            reference: reference.to_owned(),
+            destination: std::path::absolute(&destination).unwrap_or(destination),
+            revision: None,
+            digest: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            connections: None,
+            idle: None,
+        });
+        Ok(spec)
+    }
+
     /// The descriptor that this becomes, made at `now_ms`. Its id is a placeholder until the job is made.
     pub(crate) fn into_descriptor(self, now_ms: u64) -> Descriptor {
         let argv: Vec<Bytes> = self.argv.into_iter().map(bytes).collect();
@@ -150,12 +210,15 @@ impl JobSpec {
         Descriptor {
             id: JobId::new(now_ms, "job", 1),
             display_name,
-            kind: Kind::Command(Command {
-                argv,
-                cwd: path_bytes(&self.cwd),
-                env: self.env,
-                umask: self.umask,
-            }),
+            kind: match self.pull {
+                Some(pull) => Kind::Pull(pull.into_pull(self.env, self.umask)),
+                None => Kind::Command(Command {
+                    argv,
+                    cwd: path_bytes(&self.cwd),
+                    env: self.env,
+                    umask: self.umask,
+                }),
+            },
             name: self.name,
             task: self.task,
             project: self.project.as_deref().map(path_bytes),
@@ -182,6 +245,43 @@ impl JobSpec {
             created_at_ms: now_ms,
         }
     }
+}
+
+impl PullSpec {
+    fn into_pull(self, env: Environment, umask: Option<u32>) -> Pull {
+        // Whatever cannot be read is refused by who runs it, with the reason.
+        let provider = Reference::parse(&self.reference).map_or("web", |it| it.provider());
+        Pull {
+            provider: provider.to_owned(),
+            reference: self.reference,
+            destination: path_bytes(&self.destination),
+            revision: self.revision,
+            digest: self.digest,
+            include: self.include,
+            exclude: self.exclude,
+            connections: self.connections,
+            idle_ms: self.idle.map(in_ms),
+            umask,
+            env,
+        }
+    }
+}
+
+/// Whether a variable says something to a transfer.
+fn concerns_transfers(name: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 4] = [b"HF_", b"HUGGING", b"OLLAMA_", b"REGISTRY_"];
+    const NAMES: [&[u8]; 7] = [
+        b"HOME",
+        b"PATH",
+        b"XDG_RUNTIME_DIR",
+        b"XDG_CONFIG_HOME",
+        b"XDG_CACHE_HOME",
+        b"DOCKER_CONFIG",
+        b"SSL_CERT_FILE",
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || NAMES.contains(&name)
+        || name.to_ascii_lowercase().ends_with(b"_proxy")
 }
 
 /// How much of a command line becomes a display name, in characters.

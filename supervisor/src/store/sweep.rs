@@ -84,6 +84,7 @@ impl Store {
             make_final(&mut disk)?;
         }
         for ticket in trashed {
+            crate::pull::discard(&self.disk.dir(&Dir::Trashed(ticket.clone())));
             if !purge(&mut disk, &ticket)? {
                 self.purge_stubborn(&ticket)?;
             }

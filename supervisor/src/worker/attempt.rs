@@ -102,7 +102,7 @@ fn of_pull(descriptor: &Descriptor, pull: &Pull, dir: &Path) -> Result<Execution
         argv,
         env,
         cwd: fetcher::cwd(),
-        umask: None,
+        umask: pull.umask,
         stdin,
         fetcher: Some(fetcher),
     })

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use outlive_tests::TAPES;
 
 fn main() -> ExitCode {
+    outlive::worker_if_asked();
     let tapes = std::env::var_os("OUTLIVE_TAPE").unwrap_or_else(|| TAPES.into());
     if !tapes.is_empty() {
         outlive::disk::record_in(tapes.into());

@@ -156,7 +156,9 @@ fn try_ask<S: Side>(side: &mut S, owner: Owner, effect: &Effect) -> Result<Answe
         Effect::ReadSession(token) => {
             Answer::Session(Box::new(side.disk(owner).read_session(token)?.into()))
         }
-        Effect::ReadPart(place) => Answer::Part(Box::new(side.disk(owner).read_part(place)?.into())),
+        Effect::ReadPart(place) => {
+            Answer::Part(Box::new(side.disk(owner).read_part(place)?.into()))
+        }
         Effect::SyncAll => {
             side.disk(owner).sync_all()?;
             Answer::Done

@@ -37,11 +37,7 @@ pub trait Source {
     /// Whether what stands in the open part is what is wanted: its length, and its digest where one is known. Read back from the
     /// file, not from what was seen on its way there.
     #[track_caller]
-    fn verify(
-        &mut self,
-        part: &HandleOf<Self>,
-        record: &Part,
-    ) -> Result<Verified, FaultOf<Self>>;
+    fn verify(&mut self, part: &HandleOf<Self>, record: &Part) -> Result<Verified, FaultOf<Self>>;
 
     /// So many bytes that were here are of no use, for this reason. No deed; people want to know.
     fn discards(&mut self, bytes: u64, why: &str) {

@@ -135,10 +135,7 @@ impl Http {
             }
             url = to;
         }
-        Err(never(format!(
-            "{} redirects too often",
-            shown(ask.url)
-        )))
+        Err(never(format!("{} redirects too often", shown(ask.url))))
     }
 
     fn ask_once(&self, ask: &Ask<'_>, url: &Url, is_origin: bool) -> Result<Response<Body>, Cause> {
@@ -152,9 +149,9 @@ impl Http {
         if is_origin && let Some(secret) = ask.access.header() {
             request = request.header(header::AUTHORIZATION, secret);
         }
-        let request = request.body(()).map_err(|error| {
-            never(format!("{} cannot be asked for: {error}", shown(url)))
-        })?;
+        let request = request
+            .body(())
+            .map_err(|error| never(format!("{} cannot be asked for: {error}", shown(url))))?;
         self.agent
             .run(request)
             .map_err(|error| trouble::of(&error, url))
@@ -218,7 +215,9 @@ impl Answer {
         let read = self.body().take(limit + 1).read_to_end(&mut text);
         read.map_err(|error| later(format!("the answer of {url} was cut: {error}")))?;
         if text.len() as u64 > limit {
-            return Err(never(format!("the answer of {url} is longer than {limit} bytes")));
+            return Err(never(format!(
+                "the answer of {url} is longer than {limit} bytes"
+            )));
         }
         Ok(text)
     }
@@ -263,7 +262,10 @@ fn next(url: &Url, headers: &HeaderMap) -> Result<Url, Cause> {
             shown(url),
             shown(&to)
         ))),
-        (_, other) => Err(never(format!("{} redirects to {other}:, which cannot be asked", shown(url)))),
+        (_, other) => Err(never(format!(
+            "{} redirects to {other}:, which cannot be asked",
+            shown(url)
+        ))),
     }
 }
 
@@ -307,7 +309,9 @@ fn tls() -> Result<TlsConfig, Cause> {
         })
         .collect();
     if certificates.is_empty() {
-        return Err(never(format!("SSL_CERT_FILE: {shown} holds no certificate")));
+        return Err(never(format!(
+            "SSL_CERT_FILE: {shown} holds no certificate"
+        )));
     }
     let roots = RootCerts::new_with_certs(&certificates);
     Ok(TlsConfig::builder().root_certs(roots).build())

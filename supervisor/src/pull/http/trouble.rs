@@ -29,7 +29,9 @@ pub(super) fn of(error: &ureq::Error, url: &Url) -> Cause {
         ureq::Error::Timeout(what) => later(format!("{shown}: nothing came in time ({what})")),
         ureq::Error::Io(error) => later(format!("{shown}: {error}")),
         ureq::Error::ConnectionFailed => later(format!("{shown}: no connection")),
-        ureq::Error::Protocol(error) => later(format!("{shown}: the server does not speak HTTP: {error}")),
+        ureq::Error::Protocol(error) => {
+            later(format!("{shown}: the server does not speak HTTP: {error}"))
+        }
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => never(format!("{shown}: {error}")),
         ureq::Error::Rustls(error) => never(format!(
             "{shown}: the server cannot be trusted: {error} (SSL_CERT_FILE names further authorities)"

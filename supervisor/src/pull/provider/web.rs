@@ -24,8 +24,8 @@ pub(super) struct Web {
 impl Web {
     /// What is asked for.
     pub(super) fn new(address: &str, pull: &Pull) -> Result<Web, Cause> {
-        let mut url =
-            Url::parse(address).map_err(|error| never(format!("{address} is no address: {error}")))?;
+        let mut url = Url::parse(address)
+            .map_err(|error| never(format!("{address} is no address: {error}")))?;
         let access: Arc<dyn Access> = match user_in(&url) {
             Some(access) => Arc::new(access),
             None => Arc::new(Public),
@@ -35,7 +35,9 @@ impl Web {
         let _ = url.set_password(None);
         let digest = match &pull.digest {
             Some(text) => Some(Digest::parse(text).ok_or_else(|| {
-                never(format!("{text} is no digest that can be checked; use sha256:…"))
+                never(format!(
+                    "{text} is no digest that can be checked; use sha256:…"
+                ))
             })?),
             None => None,
         };
@@ -67,7 +69,10 @@ impl Provider for Web {
     fn plan(&self, _: &Http, _: Option<&str>, destination: &Path) -> Result<Plan, Cause> {
         let name = destination.file_name().and_then(|it| it.to_str());
         let (Some(name), Some(root)) = (name, destination.parent()) else {
-            return Err(never(format!("{} is no name for a file", destination.display())));
+            return Err(never(format!(
+                "{} is no name for a file",
+                destination.display()
+            )));
         };
         let mut staging = destination.as_os_str().to_owned();
         staging.push(".outlive-part");

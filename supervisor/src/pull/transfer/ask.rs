@@ -62,7 +62,9 @@ pub(super) fn ask(
     let asked = Asked {
         from: is_ranged.then_some(from),
         etag: part.etag.as_deref().filter(|_| is_ranged),
-        total_bytes: part.total_bytes.filter(|_| is_ranged || item.size.is_some()),
+        total_bytes: part
+            .total_bytes
+            .filter(|_| is_ranged || item.size.is_some()),
         has_digest: item.digest.is_some(),
     };
     let ask = Ask {

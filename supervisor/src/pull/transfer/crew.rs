@@ -1,21 +1,27 @@
 //! Everybody who fetches for one job: a thread for each connection, which takes one file after the other.
 
-use std::path::Path;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::Mode;
+use rustix::process::umask;
 use state_machine::disk::Dir;
 use state_machine::protocol::pull::{Fetched, Site, fetch};
 use state_machine::pull::part::Wanted;
 use state_machine::pull::word::Cause;
 
+use super::leaving::{self, Leaving};
 use super::patience::Patience;
 use super::source::Fetcher;
+use crate::error::DiskError;
 use crate::pull::http::{Http, later, never};
 use crate::pull::landing::cause_of;
-use crate::pull::plan::Item;
+use crate::pull::plan::{Item, Plan};
 use crate::pull::voice::Voice;
 
 /// How often a part is looked at that somebody else has.
@@ -29,22 +35,31 @@ pub(in crate::pull) struct Crew {
     pub(in crate::pull) voice: Arc<Voice>,
     /// How often they try.
     pub(super) patience: Patience,
+    /// Who is to be told when this process ends.
+    pub(super) leaving: Leaving,
     /// The boot that this is.
     boot: String,
     /// The directory of unfinished files.
     staging: Dir,
+    /// What others may do with what was fetched.
+    pub(super) mode: Mode,
+    /// The directory below which everything belongs.
+    root: PathBuf,
 }
 
 impl Crew {
     /// Those who fetch into this directory.
-    pub(in crate::pull) fn new(http: Http, voice: Arc<Voice>, staging: &Path) -> Crew {
+    pub(in crate::pull) fn new(http: Http, voice: Arc<Voice>, plan: &Plan) -> Crew {
         use std::os::unix::ffi::OsStrExt;
         Crew {
             http,
             voice,
             patience: Patience::default(),
+            leaving: Leaving::default(),
             boot: crate::pull::landing::boot(),
-            staging: Dir::Outside(staging.as_os_str().as_bytes().to_vec()),
+            staging: Dir::Outside(plan.staging.as_os_str().as_bytes().to_vec()),
+            mode: mode(),
+            root: plan.root.clone(),
         }
     }
 
@@ -64,6 +79,7 @@ pub(in crate::pull) fn fetch_all(
     items: &Arc<Vec<Item>>,
     connections: usize,
 ) -> Result<(), Cause> {
+    leaving::end_in_order(crew);
     let threads = connections.min(items.len()).max(1);
     let each = (connections / threads).max(1) as u64;
     let next = Arc::new(AtomicUsize::new(0));
@@ -114,6 +130,10 @@ fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
         total_bytes: item.size,
         boot: &crew.boot,
     };
+    if is_there_already(crew, item).map_err(|error| cause_of(&error))? {
+        crew.voice.file_done();
+        return Ok(());
+    }
     let mut is_second = false;
     loop {
         let mut fetcher = Fetcher::new(crew, item, connections);
@@ -138,4 +158,39 @@ fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
             }
         }
     }
+}
+
+/// Whether the file stands under its final name, and is what is wanted. Only a digest can tell.
+fn is_there_already(crew: &Crew, item: &Item) -> Result<bool, DiskError> {
+    let Some(wanted) = &item.digest else {
+        return Ok(false);
+    };
+    let path = crew.root.join(item.path.iter().collect::<PathBuf>());
+    let failed = |error| DiskError::new("read", &path, error);
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = File::options();
+    let file = match options.read(true).custom_flags(no_link).open(&path) {
+        Ok(file) => file,
+        // Nothing, a link, or nothing that we may read: it is made, or replaced.
+        Err(_) => return Ok(false),
+    };
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() || item.size.is_some_and(|size| size != found.len()) {
+        return Ok(false);
+    }
+    if wanted.of(&file, found.len()).map_err(failed)? != *wanted {
+        return Ok(false);
+    }
+    if item.size.is_none() {
+        crew.voice.learns(found.len());
+    }
+    crew.voice.reused(found.len());
+    Ok(true)
+}
+
+/// The mode of a new file, as the mask of whoever asked for it has it. For a process that has no other thread yet.
+fn mode() -> Mode {
+    let mask = umask(Mode::empty());
+    umask(mask);
+    Mode::from_raw_mode(0o666) & !mask
 }

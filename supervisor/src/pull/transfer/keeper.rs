@@ -1,5 +1,5 @@
-//! When the record of a part is written. A killed fetcher fetches again what arrived after that: no more than [`EACH_BYTES`] of
-//! each file, and no more than what came within [`EACH`].
+//! When the record of a part is written. A killed fetcher fetches again what arrived after that: of each file about
+//! [`EACH_BYTES`], or what came within [`EACH`], whichever is less.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::disk::FsDisk;
 use crate::error::DiskError;
 
 /// It is written at least so often while bytes arrive.
-const EACH: Duration = Duration::from_millis(200);
+pub(super) const EACH: Duration = Duration::from_millis(200);
 /// It is written at least once for so many bytes.
 const EACH_BYTES: u64 = 4 << 20;
 /// What has arrived is made to survive a loss of power at least once for so many bytes.

@@ -4,6 +4,7 @@
 mod ask;
 mod crew;
 mod keeper;
+mod leaving;
 mod patience;
 mod source;
 mod stream;

@@ -19,17 +19,18 @@ pub(super) struct Patience(Mutex<Lost>);
 #[derive(Default)]
 struct Lost {
     failures: u32,
-    fetched_bytes: u64,
+    furthest_bytes: u64,
 }
 
 impl Patience {
-    /// A request has failed, and so many bytes have been fetched so far in all. How long to wait before it is made again, with
+    /// A request has failed, and so many bytes are here in all. How long to wait before it is made again, with
     /// full jitter; `None` when that makes no sense any more.
-    pub(super) fn after_failure(&self, fetched_bytes: u64) -> Option<Duration> {
+    pub(super) fn after_failure(&self, done_bytes: u64) -> Option<Duration> {
         let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if fetched_bytes > lost.fetched_bytes {
+        // Bytes that are discarded and fetched again are no way further.
+        if done_bytes > lost.furthest_bytes {
             lost.failures = 0;
-            lost.fetched_bytes = fetched_bytes;
+            lost.furthest_bytes = done_bytes;
         }
         lost.failures += 1;
         if lost.failures > FAILURES {

@@ -4,28 +4,28 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 
 use state_machine::protocol::pull::{Poured, Site, Source, Verified, begin_anew, keep};
-use state_machine::pull::part::{Part, Run};
+use state_machine::pull::part::Part;
 use state_machine::pull::word::Cause;
 
 use super::ask::{Opened, Refusal, ask};
 use super::crew::Crew;
-use super::keeper::Keeper;
+use super::keeper::{EACH, Keeper};
 use super::stream::{Ended, write};
 use crate::disk::{FsDisk, LockFile};
 use crate::error::DiskError;
 use crate::pull::http::{later, never};
+use crate::pull::landing::cause_of;
 use crate::pull::plan::Item;
 
 /// How often a file is begun anew in one run of a fetcher before that is taken for a server that does not know what it has.
 const RESTARTS: u32 = 3;
 /// No run of a file that is split is shorter, in bytes: below that a connection of its own costs more than it brings.
 const SHORTEST_RUN: u64 = 16 << 20;
-/// How often the counts of several runs are looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// How much of a full disk is given back for the record of what has arrived, in bytes.
+const ROOM: u64 = 128 << 10;
 
 /// Who fetches one file.
 pub(super) struct Fetcher<'a> {
@@ -39,6 +39,8 @@ pub(super) struct Fetcher<'a> {
     has_no_ranges: bool,
     /// Whether its length was told to the voice.
     is_length_known: bool,
+    /// Whether what is here of it is counted in the progress.
+    is_counted: bool,
     /// Whether anything of it was here before.
     pub(super) has_resumed: bool,
 }
@@ -63,6 +65,7 @@ impl<'a> Fetcher<'a> {
             restarts: 0,
             has_no_ranges: false,
             is_length_known: item.size.is_some(),
+            is_counted: false,
             has_resumed: false,
         }
     }
@@ -75,19 +78,36 @@ impl<'a> Fetcher<'a> {
         }
     }
 
-    /// One request after the other.
-    fn pour_one(
+    /// Ask for what is missing. What the answer says of the whole is recorded before a byte of it is written.
+    fn pour_more(
         &mut self,
         part: &LockFile,
         site: &Site,
         record: &mut Part,
         keeper: &mut Keeper,
     ) -> Result<Step, DiskError> {
-        let nth = first_unfinished(record);
-        let opened = match ask(&self.crew.http, self.item, record, nth, self.has_no_ranges) {
-            Ok(opened) => opened,
-            Err(refusal) => return self.refused(refusal, part, site, record, keeper),
-        };
+        if record.done_bytes() > 0 && !has_name(record) {
+            let why = "the server names no version of it, so the rest could be of another";
+            self.discard(part, site, record, keeper, why, self.item.size)?;
+        }
+        if record.runs.len() > 1 {
+            return self.pour_runs(part, site, record, keeper, None);
+        }
+        match ask(&self.crew.http, self.item, record, 0, self.has_no_ranges) {
+            Ok(opened) => self.pour_opened(opened, part, site, record, keeper),
+            Err(refusal) => self.refused(refusal, part, site, record, keeper),
+        }
+    }
+
+    /// There is an answer. It may be that to a run of several, and the whole.
+    fn pour_opened(
+        &mut self,
+        opened: Opened,
+        part: &LockFile,
+        site: &Site,
+        record: &mut Part,
+        keeper: &mut Keeper,
+    ) -> Result<Step, DiskError> {
         if opened.whole {
             if record.done_bytes() > 0 || record.runs.len() > 1 {
                 let why = "the server sent the whole file and not the rest of it";
@@ -100,7 +120,8 @@ impl<'a> Fetcher<'a> {
             record.total_bytes = record.total_bytes.or(opened.total_bytes);
         }
         self.learn(record.total_bytes);
-        if record.total_bytes.is_none() && !opened.answer.has_an_end() && self.item.digest.is_none() {
+        if record.total_bytes.is_none() && !opened.answer.has_an_end() && self.item.digest.is_none()
+        {
             return Ok(Step::Not(never(format!(
                 "{}: the server does not tell where the file ends, so it could be cut unseen; give its digest with --sha256",
                 self.item.name()
@@ -108,79 +129,40 @@ impl<'a> Fetcher<'a> {
         }
         if self.is_worth_splitting(record, &opened) {
             // This answer is dropped for several of its kind.
-            let last = record.runs.len() - 1;
-            record.split(last, self.connections, SHORTEST_RUN);
+            record.split(0, self.connections, SHORTEST_RUN);
             keep(&mut self.disk, site, record)?;
             return Ok(Step::Again);
         }
-        let nth = nth.min(record.runs.len() - 1);
-        let ended = self.write_here(opened, part, site, record, nth, keeper);
-        keeper.keep(&mut self.disk, site, record)?;
-        match ended {
-            Ended::Well | Ended::Enough => {
-                if record.total_bytes.is_none() {
-                    record.total_bytes = Some(record.done_bytes());
-                    self.learn(record.total_bytes);
-                    keep(&mut self.disk, site, record)?;
-                }
-                if record.missing_in(nth).is_some_and(|missing| missing > 0) {
-                    return Ok(self.failed("the server sent less than it had announced", 0));
-                }
-                Ok(Step::Again)
-            }
-            Ended::Cut(error) => Ok(self.failed(&format!("the connection was cut: {error}"), 0)),
-            Ended::Unwritten(error) => Ok(Step::Not(self.unwritten(&error))),
-        }
-    }
-
-    fn write_here(
-        &mut self,
-        mut opened: Opened,
-        part: &LockFile,
-        site: &Site,
-        record: &mut Part,
-        nth: usize,
-        keeper: &mut Keeper,
-    ) -> Ended {
-        let file = match part.as_fd().try_clone_to_owned() {
-            Ok(fd) => File::from(fd),
-            Err(error) => return Ended::Unwritten(error),
-        };
-        let at = record.runs[nth].from + record.runs[nth].done;
-        let limit = record.missing_in(nth);
-        let (crew, disk) = (self.crew, &mut self.disk);
-        write(opened.answer.body(), &file, at, limit, |bytes| {
-            record.runs[nth].done += bytes;
-            crew.voice.fetched(bytes);
-            keeper
-                .keep_if_due(disk, site, record)
-                .map_err(|error| error.source)?;
-            Ok(true)
-        })
+        self.pour_runs(part, site, record, keeper, Some(opened))
     }
 
     fn is_worth_splitting(&self, record: &Part, opened: &Opened) -> bool {
-        let missing = record.missing_in(record.runs.len() - 1).unwrap_or(0);
         self.connections > 1
             && !self.has_no_ranges
-            && record.runs.len() == 1
-            && missing >= 2 * SHORTEST_RUN
+            && record.missing_in(0).unwrap_or(0) >= 2 * SHORTEST_RUN
             && (opened.has_ranges || !opened.whole)
-            && (record.etag.is_some() || record.digest.is_some())
+            && has_name(record)
     }
 
-    /// Several requests at once, one for each run that is not done.
-    fn pour_many(
+    /// A thread for each run that is not done, the first of which may have its answer already; and the record is kept meanwhile,
+    /// also while all of them are silent.
+    fn pour_runs(
         &mut self,
         part: &LockFile,
         site: &Site,
         record: &mut Part,
         keeper: &mut Keeper,
+        mut first: Option<Opened>,
     ) -> Result<Step, DiskError> {
-        let file = File::from(part.as_fd().try_clone_to_owned().map_err(|error| {
-            DiskError::new("share", &self.disk.path(&site.part()), error)
-        })?);
-        let done: Vec<AtomicU64> = record.runs.iter().map(|run| AtomicU64::new(run.done)).collect();
+        let file = part.as_fd().try_clone_to_owned();
+        let file =
+            file.map_err(|error| DiskError::new("share", &self.disk.path(&site.part()), error))?;
+        let file = File::from(file);
+        let done: Vec<AtomicU64> = record
+            .runs
+            .iter()
+            .map(|run| AtomicU64::new(run.done))
+            .collect();
         let enough = AtomicBool::new(false);
         let (sender, outcomes) = channel();
         let asked = record.clone();
@@ -188,49 +170,77 @@ impl<'a> Fetcher<'a> {
             .filter(|&nth| asked.missing_in(nth) != Some(0))
             .collect();
         let (crew, item) = (self.crew, self.item);
+        let _open = crew.leaving.opens(sender.clone());
         let mut first_trouble = None;
         let mut kept = Ok(());
         std::thread::scope(|scope| {
             for &nth in &open {
-                let (sender, asked, file) = (sender.clone(), &asked, &file);
-                let (done, enough) = (&done[nth], &enough);
+                let (sender, file, enough) = (sender.clone(), &file, &enough);
+                let run = Streamed {
+                    crew,
+                    item,
+                    asked: asked.clone(),
+                    nth,
+                    file,
+                    done: &done[nth],
+                    enough,
+                };
+                let opened = first.take();
                 scope.spawn(move || {
-                    let mut asked = asked.clone();
-                    let outcome = pour_run(crew, item, &mut asked, nth, file, done, enough);
+                    let outcome = run.pour(opened);
                     // Whoever hears of it waits until all of us are gone.
-                    let _ = sender.send(outcome);
+                    let _ = sender.send(News::Over(outcome));
                 });
             }
             let mut running = open.len();
             while running > 0 {
-                match outcomes.recv_timeout(LOOK) {
-                    Ok(None) => running -= 1,
-                    Ok(Some(trouble)) => {
+                let news = outcomes.recv_timeout(EACH);
+                count(record, &done);
+                match news {
+                    Ok(News::Over(None)) => running -= 1,
+                    Ok(News::Over(Some(trouble))) => {
                         running -= 1;
                         enough.store(true, Ordering::Relaxed);
                         first_trouble.get_or_insert(trouble);
                     }
+                    Ok(News::Leave(_told)) => {
+                        // Where the disk does not let us, it is fetched again.
+                        let _ = keeper.keep(&mut self.disk, site, record);
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
-                count(record, &done);
                 if kept.is_ok() {
                     kept = keeper.keep_if_due(&mut self.disk, site, record);
                     enough.fetch_or(kept.is_err(), Ordering::Relaxed);
                 }
             }
         });
-        kept?;
         count(record, &done);
+        if let Some(Trouble::Unwritten(error)) = first_trouble {
+            let error = DiskError::new("write", &self.disk.path(&site.part()), error);
+            return Ok(Step::Not(self.unwritten(&error, part, site, record)));
+        }
+        if let Err(error) = kept {
+            return Ok(Step::Not(self.unwritten(&error, part, site, record)));
+        }
         keeper.keep(&mut self.disk, site, record)?;
         match first_trouble {
-            None => Ok(Step::Again),
             Some(Trouble::Refused(refusal)) => self.refused(refusal, part, site, record, keeper),
-            Some(Trouble::Whole) => {
-                self.has_no_ranges = true;
+            Some(Trouble::Whole(opened)) => {
+                self.connections = 1;
+                self.pour_opened(*opened, part, site, record, keeper)
+            }
+            Some(Trouble::Nameless(why)) => Ok(self.failed(&why, 0)),
+            Some(Trouble::Unwritten(_)) | None => {
+                if record.total_bytes.is_none() {
+                    // By how it was framed, that was all.
+                    record.total_bytes = Some(record.done_bytes());
+                    self.learn(record.total_bytes);
+                    keep(&mut self.disk, site, record)?;
+                }
                 Ok(Step::Again)
             }
-            Some(Trouble::Unwritten(error)) => Ok(Step::Not(self.unwritten(&error))),
         }
     }
 
@@ -301,8 +311,22 @@ impl<'a> Fetcher<'a> {
         }
     }
 
-    fn unwritten(&self, error: &io::Error) -> Cause {
-        unwritten(self.item, error)
+    /// The disk does not let us write. Where it is full, the record of what has arrived needs a little of its room.
+    fn unwritten(
+        &mut self,
+        error: &DiskError,
+        part: &LockFile,
+        site: &Site,
+        record: &mut Part,
+    ) -> Cause {
+        let cause = cause_of(error);
+        if let Cause::NoRoom { .. } = cause {
+            let end = give_room(record);
+            // Where that fails too, what has arrived since the last record is fetched again.
+            let _ = rustix::fs::ftruncate(part, end);
+            let _ = keep(&mut self.disk, site, record);
+        }
+        cause
     }
 }
 
@@ -323,16 +347,20 @@ impl Source for Fetcher<'_> {
         emptied.map_err(|error| DiskError::new("empty", self.item.name().as_ref(), error))
     }
 
-    fn pour(&mut self, part: &LockFile, site: &Site, record: &mut Part) -> Result<Poured, DiskError> {
+    fn pour(
+        &mut self,
+        part: &LockFile,
+        site: &Site,
+        record: &mut Part,
+    ) -> Result<Poured, DiskError> {
+        self.is_counted = true;
         self.learn(record.total_bytes);
         let mut keeper = Keeper::new(record);
         loop {
             let step = if record.is_complete() {
                 Step::All
-            } else if record.runs.len() > 1 && !self.has_no_ranges {
-                self.pour_many(part, site, record, &mut keeper)?
             } else {
-                self.pour_one(part, site, record, &mut keeper)?
+                self.pour_more(part, site, record, &mut keeper)?
             };
             match step {
                 Step::Again => {}
@@ -347,84 +375,120 @@ impl Source for Fetcher<'_> {
         if let Some(wanted) = self.item.size.or(record.total_bytes)
             && length != wanted
         {
-            return Ok(Verified::Wrong(format!("it has {length} bytes and should have {wanted}")));
+            return Ok(Verified::Wrong(format!(
+                "it has {length} bytes and should have {wanted}"
+            )));
         }
-        let Some(wanted) = &self.item.digest else {
-            return Ok(Verified::Right);
-        };
-        let found = wanted
-            .of(part, length)
-            .map_err(|error| DiskError::new("read back", self.item.name().as_ref(), error))?;
-        Ok(if found == *wanted {
-            Verified::Right
-        } else {
-            Verified::Wrong(format!("it is {found} and should be {wanted}"))
-        })
+        if let Some(wanted) = &self.item.digest {
+            let found = wanted
+                .of(part, length)
+                .map_err(|error| DiskError::new("read back", self.item.name().as_ref(), error))?;
+            if found != *wanted {
+                return Ok(Verified::Wrong(format!(
+                    "it is {found} and should be {wanted}"
+                )));
+            }
+        }
+        // Until now it was its owner's alone.
+        rustix::fs::fchmod(part, self.crew.mode)
+            .map_err(|error| DiskError::new("give a mode to", self.item.name().as_ref(), error))?;
+        Ok(Verified::Right)
     }
 
     fn discards(&mut self, bytes: u64, why: &str) {
-        let counted = self.has_resumed || bytes > 0 && self.crew.voice.fetched_bytes() > 0;
+        let counted = self.is_counted;
         self.crew
             .voice
             .discarded(bytes, counted, &self.item.name(), why);
     }
 
     fn reuses(&mut self, bytes: u64) {
+        self.is_counted = true;
         self.has_resumed = bytes > 0;
         self.crew.voice.reused(bytes);
     }
 }
 
+/// What whoever keeps the record of a part hears.
+pub(super) enum News {
+    /// A run is over, well or not.
+    Over(Option<Trouble>),
+    /// This process is about to end. Whoever says so waits until this is dropped.
+    Leave(#[expect(dead_code, reason = "it is there to be dropped")] Sender<()>),
+}
+
 /// What has ended the runs of a file.
-enum Trouble {
+pub(super) enum Trouble {
     /// The server does not give what was asked for.
     Refused(Refusal),
     /// It gives the whole instead.
-    Whole,
+    Whole(Box<Opened>),
+    /// It was cut, for this reason, and nothing names the version that it is of.
+    Nameless(String),
     /// The file cannot be written.
     Unwritten(io::Error),
 }
 
-/// One run of several, until nothing of it is missing, or something happens that concerns the others too.
-fn pour_run(
-    crew: &Crew,
-    item: &Item,
-    asked: &mut Part,
+/// One run, on a thread of its own.
+struct Streamed<'a> {
+    crew: &'a Crew,
+    item: &'a Item,
+    /// The record as it was, and this run as it is.
+    asked: Part,
     nth: usize,
-    file: &File,
-    done: &AtomicU64,
-    enough: &AtomicBool,
-) -> Option<Trouble> {
-    while asked.missing_in(nth) != Some(0) && !enough.load(Ordering::Relaxed) {
-        let mut opened = match ask(&crew.http, item, asked, nth, false) {
-            Ok(opened) if opened.whole => return Some(Trouble::Whole),
-            Ok(opened) => opened,
-            Err(Refusal::Later(why, after_ms)) => match wait(crew, item, &why, after_ms) {
-                Ok(()) => continue,
-                Err(cause) => return Some(Trouble::Refused(Refusal::Never(cause))),
-            },
-            Err(refusal) => return Some(Trouble::Refused(refusal)),
-        };
-        let Run { from, done: had, .. } = asked.runs[nth];
-        let limit = asked.missing_in(nth);
-        let ended = write(opened.answer.body(), file, from + had, limit, |bytes| {
+    file: &'a File,
+    /// How far it is, for whoever keeps the record.
+    done: &'a AtomicU64,
+    /// Whether the others have met something that concerns it too.
+    enough: &'a AtomicBool,
+}
+
+impl Streamed<'_> {
+    /// Fetch until nothing is missing, or something happens that concerns the whole file.
+    fn pour(mut self, mut first: Option<Opened>) -> Option<Trouble> {
+        while self.asked.missing_in(self.nth) != Some(0) && !self.enough.load(Ordering::Relaxed) {
+            let opened = match first.take() {
+                Some(opened) => opened,
+                None => match ask(&self.crew.http, self.item, &self.asked, self.nth, false) {
+                    Ok(opened) if opened.whole => return Some(Trouble::Whole(Box::new(opened))),
+                    Ok(opened) => opened,
+                    Err(Refusal::Later(why, after_ms)) => {
+                        match wait(self.crew, self.item, &why, after_ms) {
+                            Ok(()) => continue,
+                            Err(cause) => return Some(Trouble::Refused(Refusal::Never(cause))),
+                        }
+                    }
+                    Err(refusal) => return Some(Trouble::Refused(refusal)),
+                },
+            };
+            let why = match self.write(opened) {
+                Ended::Enough => return None,
+                Ended::Unwritten(error) => return Some(Trouble::Unwritten(error)),
+                Ended::Well if self.asked.missing_in(self.nth).unwrap_or(0) == 0 => return None,
+                Ended::Well => "the server sent less than it had announced".to_owned(),
+                Ended::Cut(error) => format!("the connection was cut: {error}"),
+            };
+            if !has_name(&self.asked) {
+                return Some(Trouble::Nameless(why));
+            }
+            if let Err(cause) = wait(self.crew, self.item, &why, 0) {
+                return Some(Trouble::Refused(Refusal::Never(cause)));
+            }
+        }
+        None
+    }
+
+    fn write(&mut self, mut opened: Opened) -> Ended {
+        let (nth, limit) = (self.nth, self.asked.missing_in(self.nth));
+        let at = self.asked.runs[nth].from + self.asked.runs[nth].done;
+        let (asked, done, crew, enough) = (&mut self.asked, self.done, self.crew, self.enough);
+        write(opened.answer.body(), self.file, at, limit, |bytes| {
             asked.runs[nth].done += bytes;
             done.store(asked.runs[nth].done, Ordering::Relaxed);
             crew.voice.fetched(bytes);
-            Ok(!enough.load(Ordering::Relaxed))
-        });
-        let why = match ended {
-            Ended::Enough => return None,
-            Ended::Unwritten(error) => return Some(Trouble::Unwritten(error)),
-            Ended::Well if asked.missing_in(nth) == Some(0) => return None,
-            Ended::Well => "the server sent less than it had announced".to_owned(),
-            Ended::Cut(error) => format!("the connection was cut: {error}"),
-        };
-        if let Err(cause) = wait(crew, item, &why, 0) {
-            return Some(Trouble::Refused(Refusal::Never(cause)));
-        }
+            !enough.load(Ordering::Relaxed)
+        })
     }
-    None
 }
 
 /// Wait before a request is made again; or why it is not, now.
@@ -434,25 +498,33 @@ fn wait(crew: &Crew, item: &Item, why: &str, after_ms: u64) -> Result<(), Cause>
         // That is for the record, and may be longer than anybody keeps a process for.
         return Err(Cause::Later { why, after_ms });
     }
-    let fetched = crew.voice.fetched_bytes();
-    let pause = crew.patience.after_failure(fetched).ok_or_else(|| later(why.clone()))?;
+    let done = crew.voice.done_bytes();
+    let pause = crew
+        .patience
+        .after_failure(done)
+        .ok_or_else(|| later(why.clone()))?;
     crew.voice.retries(&why, pause);
     std::thread::sleep(pause);
     Ok(())
 }
 
-fn unwritten(item: &Item, error: &io::Error) -> Cause {
-    let why = format!("{}: {}", item.name(), crate::pull::landing::plainly(error));
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::NoRoom { why },
-        _ => never(why),
-    }
+/// Whether something names the version that the bytes are of.
+fn has_name(record: &Part) -> bool {
+    record.etag.is_some() || record.digest.is_some()
 }
 
-/// The first run of which something is missing.
-fn first_unfinished(record: &Part) -> usize {
-    let unfinished = |&nth: &usize| record.missing_in(nth) != Some(0);
-    (0..record.runs.len()).find(unfinished).unwrap_or(0)
+/// Give back the end of what was written last; where the file ends then, in bytes.
+fn give_room(record: &mut Part) -> u64 {
+    let last = record
+        .runs
+        .iter_mut()
+        .filter(|run| run.done > 0)
+        .next_back();
+    last.map_or(0, |run| {
+        run.done = run.done.saturating_sub(ROOM);
+        run.synced = run.synced.min(run.done);
+        run.from + run.done
+    })
 }
 
 /// Take over what the runs have done.

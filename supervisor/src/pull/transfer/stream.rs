@@ -25,7 +25,7 @@ pub(super) fn write(
     file: &File,
     mut at: u64,
     limit: Option<u64>,
-    mut written: impl FnMut(u64) -> io::Result<bool>,
+    mut written: impl FnMut(u64) -> bool,
 ) -> Ended {
     let mut chunk = vec![0; CHUNK];
     let mut left = limit.unwrap_or(u64::MAX);
@@ -43,10 +43,8 @@ pub(super) fn write(
         let read = read as u64;
         at += read;
         left -= read;
-        match written(read) {
-            Ok(true) => {}
-            Ok(false) => return Ended::Enough,
-            Err(error) => return Ended::Unwritten(error),
+        if !written(read) {
+            return Ended::Enough;
         }
     }
     Ended::Well

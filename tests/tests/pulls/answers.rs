@@ -1,0 +1,302 @@
+//! Every row of the table of answers: what is appended, what is begun anew, what is final.
+
+use std::fs;
+
+use outlive_tests::{Bench, Reply, Request, Served, Server, bench};
+
+use super::pull::{account, notes, nothing_is_left, only_job, progress_is_whole, pull};
+
+const LENGTH: usize = 300_000;
+const CUT: u64 = 100_000;
+
+/// Pull a file whose first answer is cut, and whose later ones are given by `then`. It must be right in the end.
+fn comes_right(
+    then: impl Fn(&Served, &Request, &mut Reply) + Send + Sync + 'static,
+) -> (Bench, Server) {
+    let bench = bench!();
+    let file = Served::of_length(LENGTH, 1);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| {
+        if request.nth == 0 {
+            file.serve_some(request, reply, CUT);
+        } else {
+            then(&file, request, reply);
+        }
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(
+        fs::read(bench.work().join("file.bin")).unwrap() == *bytes,
+        "the file is right"
+    );
+    nothing_is_left(&bench.work());
+    progress_is_whole(&only_job(&bench), LENGTH);
+    bench.audit();
+    (bench, server)
+}
+
+#[test]
+fn a_range_that_agrees_goes_on_where_it_was() {
+    let (bench, server) = comes_right(Served::serve);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0].range(), None);
+    assert_eq!(asked[1].range(), Some((CUT, None)));
+    assert_eq!(asked[1].header("if-range"), Some("\"v1\""));
+    assert_eq!(asked[1].header("accept-encoding"), Some("identity"));
+    let job = only_job(&bench);
+    assert_eq!(account(&job, "fetched_bytes"), LENGTH as u64);
+    assert_eq!(account(&job, "discarded_bytes"), 0);
+    assert_eq!(account(&job, "retries"), 1);
+}
+
+#[test]
+fn a_range_that_begins_elsewhere_is_not_written() {
+    let (bench, _server) = comes_right(|file, request, reply| {
+        if request.range().is_none() {
+            return file.serve(request, reply);
+        }
+        let range = format!("bytes 0-{}/{LENGTH}", LENGTH - 1);
+        reply.answer(
+            206,
+            &[("Content-Range", &range), ("ETag", "\"v1\"")],
+            &file.bytes,
+        );
+    });
+    let job = only_job(&bench);
+    assert_eq!(account(&job, "discarded_bytes"), CUT);
+    assert!(
+        notes(&job).iter().any(|note| note.contains("other bytes")),
+        "{:?}",
+        notes(&job)
+    );
+}
+
+/// P49: a server that ignores If-Range, and whose file has changed.
+#[test]
+fn a_range_of_another_version_is_not_mixed_in() {
+    let bench = bench!();
+    let (old, new) = (Served::of_length(LENGTH, 1), Served::of_length(LENGTH, 2));
+    let bytes = new.bytes.clone();
+    let server = Server::new(move |request, reply| {
+        if request.nth == 0 {
+            old.serve_some(request, reply, CUT);
+            return;
+        }
+        let mut request = request.clone();
+        request.headers.remove("if-range");
+        new.serve(&request, reply);
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    let job = only_job(&bench);
+    assert_eq!(account(&job, "discarded_bytes"), CUT);
+    assert!(
+        notes(&job).iter().any(|note| note.contains("has changed")),
+        "{:?}",
+        notes(&job)
+    );
+    bench.audit();
+}
+
+/// The file has another length now, and no tag ever named its version.
+#[test]
+fn without_a_version_nothing_is_gone_on_with() {
+    let bench = bench!();
+    let mut file = Served::of_length(LENGTH, 1);
+    file.etag = Some("W/\"weak\"".into());
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| {
+        file.serve_some(
+            request,
+            reply,
+            if request.nth == 0 { CUT } else { u64::MAX },
+        );
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    // P49: a weak tag is never sent.
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|it| it.header("if-range").is_none())
+    );
+    assert_eq!(server.asked().last().unwrap().range(), None);
+    bench.audit();
+}
+
+/// P01: Range is ignored, or If-Range says that the file has changed.
+#[test]
+fn the_whole_in_place_of_a_range_is_not_appended() {
+    let (bench, server) = comes_right(|file, _, reply| {
+        reply.answer(200, &[("ETag", "\"v1\"")], &file.bytes);
+    });
+    assert_eq!(server.asked().len(), 2);
+    let job = only_job(&bench);
+    assert_eq!(account(&job, "discarded_bytes"), CUT);
+    assert_eq!(account(&job, "fetched_bytes"), LENGTH as u64 + CUT);
+}
+
+/// P02: 200, and a range all the same.
+#[test]
+fn a_range_that_is_called_the_whole_is_dropped() {
+    let (_bench, server) = comes_right(|file, request, reply| {
+        let Some((from, _)) = request.range() else {
+            return file.serve(request, reply);
+        };
+        let range = format!("bytes {from}-{}/{LENGTH}", LENGTH - 1);
+        reply.answer(
+            200,
+            &[("Content-Range", &range)],
+            &file.bytes[from as usize..],
+        );
+    });
+    let asked = server.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[2].range(), None);
+}
+
+#[test]
+fn several_ranges_in_one_answer_are_dropped() {
+    comes_right(|file, request, reply| {
+        if request.range().is_none() {
+            return file.serve(request, reply);
+        }
+        let several = [("Content-Type", "multipart/byteranges; boundary=x")];
+        reply.answer(206, &several, b"--x\r\n\r\nabc\r\n--x--\r\n");
+    });
+}
+
+/// P03: the text of an error is never written.
+#[test]
+fn a_refused_range_begins_anew() {
+    let (bench, _server) = comes_right(|file, request, reply| {
+        if request.range().is_none() {
+            return file.serve(request, reply);
+        }
+        let total = format!("bytes */{}", LENGTH - 1);
+        reply.answer(416, &[("Content-Range", &total)], b"Range not satisfiable");
+    });
+    assert_eq!(account(&only_job(&bench), "discarded_bytes"), CUT);
+}
+
+/// A registry announces the whole blob as the length of its refusal, and sends a line: nobody waits for the rest.
+#[test]
+fn the_body_of_a_refusal_is_not_waited_for() {
+    comes_right(|file, request, reply| {
+        if request.range().is_none() {
+            return file.serve(request, reply);
+        }
+        let length = LENGTH.to_string();
+        reply.head(
+            416,
+            &[("Content-Range", "bytes */1"), ("Content-Length", &length)],
+        );
+        reply.body(b"range not satisfiable");
+        reply.fall_silent();
+    });
+}
+
+/// An encoded answer cannot be cut out of a file that is not.
+#[test]
+fn an_encoded_range_is_dropped() {
+    comes_right(|file, request, reply| {
+        let Some((from, _)) = request.range() else {
+            return file.serve(request, reply);
+        };
+        let range = format!("bytes {from}-{}/{LENGTH}", LENGTH - 1);
+        let headers = [
+            ("Content-Range", range.as_str()),
+            ("Content-Encoding", "gzip"),
+        ];
+        reply.answer(206, &headers, &file.bytes[from as usize..]);
+    });
+}
+
+#[test]
+fn what_may_pass_is_asked_again() {
+    for status in [408, 429, 500, 502, 503, 504] {
+        let (bench, server) = comes_right(move |file, request, reply| {
+            if request.nth == 1 {
+                reply.answer(status, &[], b"not now");
+            } else {
+                file.serve(request, reply);
+            }
+        });
+        assert_eq!(server.asked().len(), 3, "{status}");
+        assert_eq!(account(&only_job(&bench), "discarded_bytes"), 0, "{status}");
+    }
+}
+
+#[test]
+fn what_is_final_is_said_and_the_part_is_kept() {
+    for status in [401, 403, 404, 410, 451, 306] {
+        let bench = bench!();
+        let file = Served::of_length(LENGTH, 1);
+        let server = Server::new(move |request, reply| {
+            if request.nth == 0 {
+                file.serve_some(request, reply, CUT);
+            } else {
+                reply.answer(status, &[], b"no");
+            }
+        });
+        let ran = pull(&bench, &server.url("/file.bin"), &[]).expect(1);
+        assert!(
+            ran.errors().contains(&status.to_string()),
+            "{}",
+            ran.errors()
+        );
+        assert!(!bench.work().join("file.bin").exists());
+        assert_eq!(server.asked().len(), 2, "{status} is not asked again");
+        let parts = super::pull::staged(&bench.work().join("file.bin.outlive-part"), ".part");
+        assert_eq!(fs::metadata(&parts[0]).unwrap().len(), CUT);
+        let job = only_job(&bench);
+        assert_eq!(job.state(), "failed");
+        assert_eq!(job.shown()["failure"], "transfer");
+        bench.audit();
+    }
+}
+
+/// P11: a length that is missing is not a length of zero.
+#[test]
+fn a_file_whose_length_nobody_says_is_fetched_to_its_end() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| {
+        reply.head(200, &[("Transfer-Encoding", "chunked")]);
+        reply.body(b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert_eq!(
+        fs::read(bench.work().join("file.bin")).unwrap(),
+        b"hello world"
+    );
+    bench.audit();
+}
+
+#[test]
+fn an_end_that_could_be_a_cut_needs_a_digest() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| {
+        reply.head(200, &[]);
+        reply.body(b"hello world");
+    });
+    let ran = pull(&bench, &server.url("/file.bin"), &[]).expect(1);
+    assert!(ran.errors().contains("--sha256"), "{}", ran.errors());
+    let sha256 = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9";
+    pull(&bench, &server.url("/file.bin"), &["--sha256", sha256]).expect(0);
+    assert_eq!(
+        fs::read(bench.work().join("file.bin")).unwrap(),
+        b"hello world"
+    );
+    bench.audit();
+}
+
+#[test]
+fn an_empty_file_is_one() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| reply.answer(200, &[("ETag", "\"x\"")], b""));
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert_eq!(fs::read(bench.work().join("file.bin")).unwrap(), b"");
+    nothing_is_left(&bench.work());
+    bench.audit();
+}

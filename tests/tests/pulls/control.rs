@@ -1,0 +1,191 @@
+//! Pausing, resuming and cancelling in every silence; and what is asked of a transfer that somebody makes already.
+
+use std::fs;
+
+use outlive_tests::{Bench, Served, Server, bench, until};
+
+use super::pull::{account, begin, nothing_is_left, pull, staged};
+
+/// A server that gives a third of its file and falls silent, until it is asked often enough.
+fn halting(file: Served, silences: usize) -> Server {
+    let third = file.bytes.len() as u64 / 3;
+    Server::new(move |request, reply| {
+        if request.nth < silences {
+            file.serve_some(request, reply, third);
+            reply.fall_silent();
+        } else {
+            file.serve(request, reply);
+        }
+    })
+}
+
+fn until_arrived(bench: &Bench, bytes: u64) {
+    let staging = bench.work().join("file.bin.outlive-part");
+    until("as much has arrived", || {
+        let parts = staged(&staging, ".part");
+        parts
+            .first()
+            .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == bytes))
+    });
+}
+
+#[test]
+fn a_pause_in_silence_keeps_what_has_arrived() {
+    let bench = bench!();
+    let file = Served::of_length(300_000, 20);
+    let bytes = file.bytes.clone();
+    let server = halting(file, 1);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 100_000);
+    bench.run(["pause", job.id()]).expect(0);
+    assert_eq!(job.state(), "paused");
+    assert!(
+        job.worker().is_none(),
+        "a pull that is paused has no worker"
+    );
+    assert!(!bench.work().join("file.bin").exists());
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    assert!(server.asked()[1].range().is_some(), "it goes on");
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
+/// P34, P37: a cancel is obeyed at once, is what is recorded, and nothing is asked after it. What has arrived is kept for whoever
+/// asks for the same again.
+#[test]
+fn a_cancel_in_silence_is_final() {
+    let bench = bench!();
+    let file = Served::of_length(300_000, 21);
+    let bytes = file.bytes.clone();
+    let server = halting(file, 1);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 100_000);
+    job.stop(0);
+    assert_eq!(job.state(), "cancelled");
+    assert_eq!(server.asked().len(), 1);
+    until_arrived(&bench, 100_000);
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    let again = bench.jobs().pop().unwrap();
+    assert!(account(&again, "reused_bytes") > 0);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
+/// P37: before anything has come.
+#[test]
+fn a_cancel_while_nobody_answers_is_obeyed() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| reply.fall_silent());
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until("it was asked", || server.asked().len() == 1);
+    job.stop(0);
+    assert_eq!(job.state(), "cancelled");
+    bench.audit();
+}
+
+/// P08, P43: who asks for the same joins, who asks for something else to the same place is told so.
+#[test]
+fn the_same_is_joined_and_something_else_is_refused() {
+    let bench = bench!();
+    let server = halting(Served::of_length(300_000, 22), 1);
+    let url = server.url("/file.bin");
+    let job = begin(&bench, &url, &[]);
+    until_arrived(&bench, 100_000);
+    let joined = bench.run(["pull", &url]).expect(0);
+    assert_eq!(joined.text().trim(), job.id());
+    let refused = bench
+        .run(["pull", &server.url("/other"), "--to", "file.bin"])
+        .expect(6);
+    assert!(refused.errors().contains(job.id()), "{}", refused.errors());
+    bench.run(["pull", &url, "--if-running", "fail"]).expect(6);
+    assert_eq!(bench.jobs().len(), 1);
+    let replaced = bench
+        .run(["pull", &url, "--if-running", "replace", "--wait"])
+        .expect(0);
+    assert_ne!(replaced.text().trim(), job.id());
+    assert_eq!(job.state(), "cancelled");
+    bench.audit();
+}
+
+/// P33, P36: every verb says the same of a worker that was killed, and the same pull again is all that is needed.
+#[test]
+fn a_killed_worker_needs_no_repair() {
+    let bench = bench!();
+    bench.crashes();
+    let file = Served::of_length(300_000, 23);
+    let bytes = file.bytes.clone();
+    let server = halting(file, 1);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 100_000);
+    job.kill_worker();
+    assert_eq!(job.state(), "interrupted");
+    assert_eq!(bench.list()[0]["state"], "interrupted");
+    assert_eq!(job.wait(), 75);
+    let again = bench
+        .run(["pull", &server.url("/file.bin"), "--wait"])
+        .expect(0);
+    assert_eq!(
+        again.text().trim(),
+        job.id(),
+        "it is the same job that goes on"
+    );
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    let interrupted = |states: &[String]| states.iter().filter(|it| *it == "interrupted").count();
+    assert_eq!(interrupted(&job.states()), 1, "written down once");
+    bench.audit();
+}
+
+/// P13: what a cancelled transfer has left is removed with it.
+#[test]
+fn what_is_cleaned_leaves_nothing() {
+    let bench = bench!();
+    let server = halting(Served::of_length(300_000, 24), 1);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 100_000);
+    job.stop(0);
+    until("its worker is gone", || job.worker().is_none());
+    bench.run(["clean", job.id()]).expect(0);
+    assert_eq!(bench.jobs().len(), 0);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
+/// P53: an interrupt of whoever waits is none of the transfer.
+#[test]
+fn who_waits_can_leave() {
+    let bench = bench!();
+    let file = Served::of_length(300_000, 25);
+    let bytes = file.bytes.clone();
+    let server = halting(file, 1);
+    let waiting = bench.background(bench.verb(["pull", &server.url("/file.bin"), "--wait"]));
+    until_arrived(&bench, 100_000);
+    let pid = rustix::process::Pid::from_raw(waiting.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    waiting.end();
+    let job = super::pull::only_job(&bench);
+    assert_eq!(job.state(), "running");
+    bench.run(["pause", job.id()]).expect(0);
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    bench.audit();
+}
+
+/// A job that is known by what it fetches.
+#[test]
+fn a_pull_is_found_by_its_reference() {
+    let bench = bench!();
+    let server = halting(Served::of_length(3, 26), 0);
+    let url = server.url("/file.bin");
+    pull(&bench, &url, &[]).expect(0);
+    let shown = bench.run(["status", &url, "--json"]).expect(0).json();
+    assert_eq!(shown["kind"], "pull");
+    assert_eq!(shown["reference"], url.as_str());
+    assert_eq!(shown["command"], serde_json::Value::Null);
+    let again = bench.run(["restart", &url]).expect(0).text();
+    assert_eq!(bench.job(again.trim()).wait(), 0);
+    bench.audit();
+}

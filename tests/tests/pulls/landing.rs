@@ -1,0 +1,283 @@
+//! What is put into place: only what was verified, only where it belongs, and only where there is room.
+
+use std::fs;
+
+use outlive_tests::{Served, Server, TmpFs, bench, until};
+
+use super::pull::{account, begin, notes, nothing_is_left, only_job, pull, staged};
+
+/// What sha256sum says of a file.
+fn sha256(bench: &outlive_tests::Bench, bytes: &[u8]) -> String {
+    let path = bench.file("to-be-summed");
+    fs::write(&path, bytes).unwrap();
+    let mut command = bench.program("sha256sum");
+    command.arg(&path);
+    let text = bench.end(command).expect(0).text();
+    fs::remove_file(path).unwrap();
+    text.split(' ').next().unwrap().to_owned()
+}
+
+/// P47: right length, wrong content.
+#[test]
+fn what_is_not_what_was_wanted_never_lands() {
+    let bench = bench!();
+    let (file, other) = (
+        Served::of_length(100_000, 30),
+        Served::of_length(100_000, 31),
+    );
+    let wanted = sha256(&bench, &other.bytes);
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    let ran = pull(&bench, &server.url("/file.bin"), &["--sha256", &wanted]).expect(1);
+    assert!(ran.errors().contains(&wanted), "{}", ran.errors());
+    assert!(!bench.work().join("file.bin").exists());
+    assert_eq!(server.asked().len(), 1, "it would be the same again");
+    assert_eq!(account(&only_job(&bench), "discarded_bytes"), 100_000);
+    bench.audit();
+}
+
+/// The bytes that were here may be what is wrong: then one more try is worth it.
+#[test]
+fn what_was_kept_and_is_wrong_is_fetched_again() {
+    let bench = bench!();
+    let file = Served::of_length(100_000, 32);
+    let (bytes, wanted) = (file.bytes.clone(), sha256(&bench, &file.bytes));
+    let server = Server::new(move |request, reply| {
+        if request.nth == 0 {
+            file.serve_some(request, reply, 60_000);
+            reply.fall_silent();
+        } else {
+            file.serve(request, reply);
+        }
+    });
+    let job = begin(&bench, &server.url("/file.bin"), &["--sha256", &wanted]);
+    let staging = bench.work().join("file.bin.outlive-part");
+    until("some has arrived", || {
+        staged(&staging, ".part")
+            .first()
+            .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == 60_000))
+    });
+    bench.run(["pause", job.id()]).expect(0);
+    let part = &staged(&staging, ".part")[0];
+    let mut spoilt = fs::read(part).unwrap();
+    spoilt[0] ^= 1;
+    fs::write(part, spoilt).unwrap();
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
+/// What is there already, with the right digest, is not fetched.
+#[test]
+fn what_is_there_is_not_fetched_again() {
+    let bench = bench!();
+    let file = Served::of_length(100_000, 33);
+    let wanted = sha256(&bench, &file.bytes);
+    fs::write(bench.work().join("file.bin"), &*file.bytes).unwrap();
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    pull(&bench, &server.url("/file.bin"), &["--sha256", &wanted]).expect(0);
+    assert_eq!(server.asked().len(), 0);
+    assert_eq!(account(&only_job(&bench), "reused_bytes"), 100_000);
+    bench.audit();
+}
+
+/// P04, P32: a part that is complete needs no byte more.
+#[test]
+fn a_complete_part_is_put_into_place_without_fetching() {
+    let bench = bench!();
+    let file = Served::of_length(100_000, 34);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    let into = bench.work().join("sub");
+    fs::create_dir(&into).unwrap();
+    // A directory stands at the final name, and is not empty.
+    fs::create_dir_all(into.join("file.bin/x")).unwrap();
+    let ran = pull(&bench, &server.url("/file.bin"), &["--to", "sub/file.bin"]);
+    // That a directory stands there makes it the place to put the file into.
+    ran.expect(0);
+    assert!(fs::read(into.join("file.bin/file.bin")).unwrap() == *bytes);
+    bench.audit();
+}
+
+/// P24: the store and the destination are on different file systems, and nobody ever sees a short file.
+#[test]
+fn the_destination_may_be_on_another_file_system() {
+    let bench = bench!();
+    let other = bench.work().join("mounted");
+    fs::create_dir(&other).unwrap();
+    let Some(_mounted) = TmpFs::mount(&other, "64m") else {
+        return;
+    };
+    let file = Served::of_length(20_000_000, 35);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    let job = begin(&bench, &server.url("/file.bin"), &["--to", "mounted/"]);
+    let path = other.join("file.bin");
+    until("it is there", || match fs::metadata(&path) {
+        Ok(found) => {
+            assert_eq!(
+                found.len(),
+                20_000_000,
+                "a short file stands under the final name"
+            );
+            true
+        }
+        Err(_) => false,
+    });
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(&path).unwrap() == *bytes);
+    bench.audit();
+}
+
+/// P25: a disk that is too small pauses the transfer, keeps what has arrived, and it goes on when there is room.
+#[test]
+fn a_full_disk_pauses_with_the_reason() {
+    let bench = bench!();
+    let small = bench.work().join("mounted");
+    fs::create_dir(&small).unwrap();
+    let Some(mounted) = TmpFs::mount(&small, "2m") else {
+        return;
+    };
+    let file = Served::of_length(3_000_000, 36);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    let ran = pull(&bench, &server.url("/file.bin"), &["--to", "mounted/"]).expect(75);
+    assert!(ran.errors().contains("space"), "{}", ran.errors());
+    let job = only_job(&bench);
+    assert_eq!(job.state(), "paused");
+    assert!(job.shown()["message"].as_str().unwrap().contains("space"));
+    assert!(!small.join("file.bin").exists());
+    assert_eq!(
+        staged(&small.join("file.bin.outlive-part"), ".part").len(),
+        1
+    );
+    mounted.remount("size=16m");
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(small.join("file.bin")).unwrap() == *bytes);
+    assert!(account(&job, "reused_bytes") > 1_000_000);
+    bench.audit();
+}
+
+/// P50, P28, P52: a record or a part that was damaged, emptied or taken away costs what it told of, and nothing else.
+#[test]
+fn a_damaged_part_or_record_is_begun_anew() {
+    let spoil: [(&str, fn(&std::path::Path)); 5] = [
+        ("json", |path| fs::write(path, vec![0; 100]).unwrap()),
+        ("json", |path| fs::write(path, b"").unwrap()),
+        ("json", |path| fs::remove_file(path).unwrap()),
+        ("part", |path| fs::write(path, b"").unwrap()),
+        ("part", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (which, spoil) in spoil {
+        let bench = bench!();
+        let file = Served::of_length(100_000, 37);
+        let bytes = file.bytes.clone();
+        let server = Server::new(move |request, reply| {
+            if request.nth == 0 {
+                file.serve_some(request, reply, 60_000);
+                reply.fall_silent();
+            } else {
+                file.serve(request, reply);
+            }
+        });
+        let job = begin(&bench, &server.url("/file.bin"), &[]);
+        let staging = bench.work().join("file.bin.outlive-part");
+        until("some has arrived", || {
+            staged(&staging, ".part")
+                .first()
+                .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == 60_000))
+        });
+        bench.run(["pause", job.id()]).expect(0);
+        spoil(&staged(&staging, which)[0]);
+        bench.run(["resume", job.id()]).expect(0);
+        assert_eq!(job.wait(), 0, "{which}");
+        assert!(
+            fs::read(bench.work().join("file.bin")).unwrap() == *bytes,
+            "{which}"
+        );
+        nothing_is_left(&bench.work());
+        bench.audit();
+    }
+}
+
+/// P52: a file of the full length that nobody has recorded anything of is not taken for complete.
+#[test]
+fn a_part_without_a_record_is_nobodys() {
+    let bench = bench!();
+    let file = Served::of_length(100_000, 38);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| {
+        if request.nth == 0 {
+            file.serve_some(request, reply, 60_000);
+            reply.fall_silent();
+        } else {
+            file.serve(request, reply);
+        }
+    });
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    let staging = bench.work().join("file.bin.outlive-part");
+    until("some has arrived", || !staged(&staging, ".part").is_empty());
+    bench.run(["pause", job.id()]).expect(0);
+    fs::remove_file(&staged(&staging, ".json")[0]).unwrap();
+    let part = fs::OpenOptions::new()
+        .write(true)
+        .open(&staged(&staging, ".part")[0])
+        .unwrap();
+    part.set_len(100_000).unwrap();
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    assert!(
+        notes(&job)
+            .iter()
+            .any(|note| note.contains("nothing tells")),
+        "{:?}",
+        notes(&job)
+    );
+    bench.audit();
+}
+
+/// The mode is that of a new file of whoever asked for it.
+#[test]
+fn what_lands_has_the_mode_of_its_submitter() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = bench!();
+    let file = Served::of_length(10, 39);
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    let command = bench.verb_after("umask 027", ["pull", &server.url("/file.bin"), "--wait"]);
+    bench.end(command).expect(0);
+    let mode = fs::metadata(bench.work().join("file.bin"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+    bench.audit();
+}
+
+#[test]
+fn what_cannot_be_is_refused_at_once() {
+    let bench = bench!();
+    for (arguments, word) in [
+        (vec!["pull", "ftp://a/b"], "begins with none"),
+        (vec!["pull", "https://a/"], "--to"),
+        (
+            vec!["pull", "https://a/b", "--sha256", "abc"],
+            "64 hexadecimal",
+        ),
+        (
+            vec!["pull", "https://a/b", "--include", "x"],
+            "repositories",
+        ),
+        (
+            vec!["pull", "hf:a/b", "--sha256", "abc"],
+            "one file of the web",
+        ),
+    ] {
+        let ran = bench.run(arguments).expect(2);
+        assert!(ran.errors().contains(word), "{}", ran.errors());
+    }
+    assert!(bench.jobs().is_empty());
+    bench.audit();
+}

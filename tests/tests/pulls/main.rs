@@ -1,0 +1,9 @@
+//! Pulls through the command line, from servers that cut, lie, fall silent and forget (the numbers P01 … name the faults that
+//! befell others).
+
+mod answers;
+mod control;
+mod cuts;
+mod landing;
+mod pull;
+mod secrets;

@@ -1,0 +1,75 @@
+//! What the tests of pulls share: starting one, and what is left of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outlive_tests::{Bench, Job, Ran};
+use serde_json::Value;
+
+/// A pull that is waited for.
+pub(crate) fn pull(bench: &Bench, reference: &str, options: &[&str]) -> Ran {
+    let mut command = bench.verb(["pull", reference, "--wait", "--backoff", "10ms"]);
+    command.args(options);
+    bench.end(command)
+}
+
+/// A pull that goes on in the background.
+pub(crate) fn begin<'a>(bench: &'a Bench, reference: &str, options: &[&str]) -> Job<'a> {
+    let mut command = bench.verb(["pull", reference, "--backoff", "10ms"]);
+    command.args(options);
+    let id = bench.end(command).expect(0).text();
+    bench.job(id.trim())
+}
+
+/// The only job there is.
+pub(crate) fn only_job(bench: &Bench) -> Job<'_> {
+    let mut jobs = bench.jobs();
+    assert_eq!(jobs.len(), 1, "there is one job");
+    jobs.remove(0)
+}
+
+/// Nothing of a transfer is left beside what it fetched.
+#[track_caller]
+pub(crate) fn nothing_is_left(dir: &Path) {
+    let left: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains("outlive-part"))
+        .collect();
+    assert_eq!(left, Vec::<PathBuf>::new());
+}
+
+/// The entries of a staging directory with this ending.
+pub(crate) fn staged(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().ends_with(ending))
+        .collect()
+}
+
+/// A number of the account of a job.
+pub(crate) fn account(job: &Job<'_>, what: &str) -> u64 {
+    job.shown()["account"][what].as_u64().unwrap_or(0)
+}
+
+/// The notes in a job's history.
+pub(crate) fn notes(job: &Job<'_>) -> Vec<String> {
+    job.events()
+        .iter()
+        .filter(|event| event["event"] == "status")
+        .filter_map(|event| event["text"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The progress never went beyond what there is in all.
+#[track_caller]
+pub(crate) fn progress_is_whole(job: &Job<'_>, length: usize) {
+    let progress: Value = job.shown()["progress"].clone();
+    assert_eq!(progress["done_bytes"], length, "{progress}");
+    assert_eq!(progress["total_bytes"], length, "{progress}");
+}
