@@ -157,6 +157,12 @@ impl Image {
         self.inodes.insert(inode, bytes.to_vec());
     }
 
+    /// Write over a file that is there, as another program would: it stays the same file.
+    #[allow(dead_code, reason = "not every test of this support needs it")]
+    pub(crate) fn overwrite(&mut self, place: &Place, bytes: &[u8]) {
+        self.replace(place, bytes);
+    }
+
     /// Put a directory there, as a hand would.
     #[allow(dead_code, reason = "not every test of this support needs it")]
     pub(crate) fn put_dir(&mut self, place: &Place) {

@@ -414,7 +414,7 @@ pub(super) enum News {
     /// A run is over, well or not.
     Over(Option<Trouble>),
     /// This process is about to end. Whoever says so waits until this is dropped.
-    Leave(#[expect(dead_code, reason = "it is there to be dropped")] Sender<()>),
+    Leave(Sender<()>),
 }
 
 /// What has ended the runs of a file.
