@@ -126,7 +126,7 @@ impl Process {
 
     /// The job that it believes to hold.
     pub fn holds(&self) -> Option<&JobId> {
-        self.standing.holds.as_ref()
+        self.standing.holds.as_ref().map(|(id, _)| id)
     }
 
     fn resume(&mut self, part: &Part, past: Past) {

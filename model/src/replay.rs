@@ -8,6 +8,7 @@
 
 use std::panic::Location;
 
+use state_machine::call::Call;
 use state_machine::control::{Control, Request};
 use state_machine::disk::{
     Change, Content, Create, Dir, Disk, Fill, Mode, Name, Open, Place, Pointer, Read,
@@ -177,6 +178,23 @@ impl<H: Host> Disk for Asking<H> {
     type Handle = Handle;
     type Fault = H::Fault;
 
+    /// Whoever begins one of these as the holder of a job believes to be that.
+    fn begins(&mut self, call: impl FnOnce(&dyn Fn(&Handle) -> u32) -> Call) {
+        let held = match call(&|handle| u32::from(*handle)) {
+            Call::TakeOver { id, lock, .. } => (id, lock),
+            Call::Record { holder, .. }
+            | Call::Note { holder, .. }
+            | Call::WritePending { holder }
+            | Call::Settle { holder, .. }
+            | Call::LetGo { holder, .. } => (holder.id, holder.lock),
+            _ => return,
+        };
+        let (id, lock) = held;
+        // It was a handle before the call was put together.
+        let lock = Handle::try_from(lock).expect("every handle is small");
+        self.host.hear(News::Holds(id, lock));
+    }
+
     fn open(&mut self, place: &Place, mode: Mode) -> Result<Open<Handle>, H::Fault> {
         let effect = || Effect::Open(place.clone(), mode);
         expect!(self.host, effect, Reply::Opened(open) => open)
@@ -196,10 +214,12 @@ impl<H: Host> Disk for Asking<H> {
     }
 
     fn close(&mut self, handle: Handle) -> Result<(), H::Fault> {
+        self.host.hear(News::Closes(handle));
         self.done(|| Effect::Close(handle))
     }
 
     fn release(&mut self, handle: Handle) -> Result<(), H::Fault> {
+        self.host.hear(News::Closes(handle));
         self.done(|| Effect::Release(handle))
     }
 

@@ -21,6 +21,8 @@ pub enum Scene {
     TwoQueued,
     /// A job that waits, and is to be run again if its worker is lost.
     QueuedResuming,
+    /// A job that waits, and whose tree a pause freezes.
+    QueuedFreezing,
     /// A job that waits, and is tried a second time where its command fails.
     QueuedRetrying,
     /// Two jobs that wait, and the second comes after the success of the first.
@@ -148,6 +150,7 @@ impl Scene {
             }
             Scene::QueuedResuming => make(Role::Creator, Special::Resumes, Trees::End, 100),
             Scene::QueuedRetrying => make(Role::Creator, Special::Retries, Trees::End, 100),
+            Scene::QueuedFreezing => make(Role::Creator, Special::Freezes, Trees::End, 100),
             Scene::Laid => make(Role::Layer, Special::Nothing, Trees::End, 100),
             Scene::GarbagePointer => make(Role::Starter, Special::Nothing, Trees::End, 100),
             // It dies before its directory can be seen.
@@ -164,6 +167,7 @@ impl Scene {
             | Scene::Pooled
             | Scene::QueuedResuming
             | Scene::QueuedRetrying
+            | Scene::QueuedFreezing
             | Scene::GarbagePointer
             | Scene::GarbageDescriptor => {}
             Scene::OneSlot | Scene::GarbageSlot => {

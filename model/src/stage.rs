@@ -8,11 +8,11 @@ use state_machine::disk::{Disk, Place};
 use state_machine::id::{JobId, Token};
 use state_machine::job::State;
 
-use crate::effect::{Known, Search, Stopping, Until, Wake};
+use crate::effect::{Handle, Known, Search, Stopping, Until, Wake};
 use crate::errand::{Glimpse, Memory};
 
 /// The world around a role.
-pub trait Stage: Disk {
+pub trait Stage: Disk<Handle = Handle> {
     /// Say what the role believes from here on. No effect.
     fn tell(&mut self, news: News);
 
@@ -63,6 +63,7 @@ pub trait Stage: Disk {
     fn await_errand(&mut self) -> Result<JobId, Self::Fault>;
 
     /// Whether the supervisor that has forked this worker lives.
+    #[track_caller]
     fn is_wanted(&mut self) -> Result<bool, Self::Fault>;
 
     /// Fork a worker for a job. Says which one.
@@ -87,10 +88,11 @@ pub trait Stage: Disk {
 /// What a role has come to believe.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum News {
-    /// The job is mine (R1).
-    Holds(JobId),
-    /// It is not any more, or will not be from the next effect on.
-    LetsGo,
+    /// The job is mine by this lock (R1). Told for whoever begins a protocol as the holder of a job; who makes one says so
+    /// himself.
+    Holds(JobId, Handle),
+    /// What is open under this number is given up, or will be from the next effect on, and the job with it whose lock that is.
+    Closes(Handle),
     /// The request to the job was accepted, as its client was told (R6).
     Accepted(JobId, Request),
     /// The job was acknowledged: whoever made it was told that it will survive a loss of power (R19).
@@ -106,7 +108,7 @@ pub enum News {
     /// The session of this token is open in the slot of this number, as its holder was told.
     Opened(u32, Token),
     /// The session of this token is to be over.
-    Closes(Token),
+    EndsSession(Token),
     /// I am the one who maintains the pool, or am so no more (R15).
     Maintains(bool),
     /// I am the supervisor of the store.
@@ -118,8 +120,8 @@ pub enum News {
 /// What a process believes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
-    /// The job that it believes to hold.
-    pub holds: Option<JobId>,
+    /// The job that it believes to hold, and by which lock.
+    pub holds: Option<(JobId, Handle)>,
     /// The request that it was told to be accepted. It stays when the process ends or dies.
     pub accepted: Option<(JobId, Request)>,
     /// The jobs that it was told to be acknowledged. They stay, too.
@@ -144,8 +146,10 @@ impl Standing {
     /// Take news in.
     pub fn hear(&mut self, news: News) {
         match news {
-            News::Holds(id) => self.holds = Some(id),
-            News::LetsGo => self.holds = None,
+            News::Holds(id, lock) => self.holds = Some((id, lock)),
+            News::Closes(handle) => {
+                self.holds.take_if(|(_, lock)| *lock == handle);
+            }
             News::Accepted(id, request) => self.accepted = Some((id, request)),
             News::Acknowledged(id) => self.acknowledged.push(id),
             News::Ended(id, state) => self.ended = Some((id, state)),
@@ -153,7 +157,7 @@ impl Standing {
             News::Has(number, token) => self.has = Some((number, token)),
             News::HasNot => self.has = None,
             News::Opened(number, token) => self.opened = Some((number, token)),
-            News::Closes(token) => self.closed = Some(token),
+            News::EndsSession(token) => self.closed = Some(token),
             News::Maintains(maintains) => self.maintains = maintains,
             News::Supervises => self.supervises = true,
             News::Retires => self.supervises = false,

@@ -297,7 +297,7 @@ fn of_one_that_ran_after_all_the_processes_come_first_and_its_request_stays() {
     drop(tree);
     assert!(matches!(
         recover_job(&mut disk, &id(), 400),
-        Ok(Recovered::LeftoversFirst(_))
+        Ok(Recovered::LeftoversFirst(..))
     ));
 }
 

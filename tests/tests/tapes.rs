@@ -18,7 +18,14 @@ use outlive_tests::{Bench, Played, bench, until};
 use serde_json::json;
 
 /// What is made of protocols, each of which says its own name, or only lists names.
-const COMPOSED: [&str; 5] = ["find", "look_at_slots", "maintain_slot", "numbers", "shed"];
+const COMPOSED: [&str; 6] = [
+    "find",
+    "hold",
+    "look_at_slots",
+    "maintain_slot",
+    "numbers",
+    "shed",
+];
 
 /// Every protocol that there is: each public function over a disk in the pure crate begins by saying its name.
 fn protocols() -> BTreeSet<String> {

@@ -107,15 +107,6 @@ impl World {
         self
     }
 
-    /// Where a pause freezes the tree, and the worker stays.
-    #[must_use]
-    pub fn freezing(mut self) -> World {
-        for part in &mut self.parts {
-            part.freezes = true;
-        }
-        self
-    }
-
     /// Where the first worker that can be forked was forked for this job by a supervisor that died then.
     #[must_use]
     pub fn with_straggler(mut self, job: JobId) -> World {
@@ -136,9 +127,6 @@ impl World {
     #[must_use]
     pub fn retrying(mut self) -> World {
         self.nature.failing = true;
-        for part in &mut self.parts {
-            part.retries = true;
-        }
         self
     }
 

@@ -8,7 +8,9 @@ use crate::role::Role::{
     Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper, Worker,
 };
 use crate::rule::Sight;
-use crate::scene::Scene::{Abandoned, Empty, Ended, Laid, Orphaned, Queued, QueuedRetrying};
+use crate::scene::Scene::{
+    Abandoned, Empty, Ended, Laid, Orphaned, Queued, QueuedFreezing, QueuedRetrying,
+};
 use crate::world::World;
 
 /// Those about frozen and lingering trees, unreadable records, failing disks and losses of power.
@@ -31,21 +33,19 @@ pub(super) fn hostile() -> Vec<World> {
     vec![
         world(
             "freeze",
-            Queued,
+            QueuedFreezing,
             &[Worker, Client(Pause), Client(Resume)],
             0,
         )
-        .freezing()
         .large(),
         world(
             "freeze-cancel",
-            Queued,
+            QueuedFreezing,
             &[Worker, Client(Pause), Client(Cancel)],
             0,
         )
-        .freezing()
         .large(),
-        world("freeze-death", Queued, &[Worker, Client(Pause)], 1).freezing(),
+        world("freeze-death", QueuedFreezing, &[Worker, Client(Pause)], 1),
         world("lingering", Queued, &[Worker, Client(Cancel), Reader], 0).with_trees(lingering),
         world("lingering-death", Queued, &[Worker, Client(Cancel)], 1).with_trees(lingering),
         world("lingering-sweep", Queued, &[Worker, Sweeper], 1).with_trees(lingering),
@@ -149,11 +149,10 @@ pub(super) fn hostile() -> Vec<World> {
         .large(),
         world(
             "pause-reader-death",
-            Queued,
+            QueuedFreezing,
             &[Worker, Client(Pause), Reader],
             1,
         )
-        .freezing()
         .large(),
         world(
             "two-recoverers",

@@ -79,6 +79,8 @@ fn supervised() -> Vec<World> {
             .with_straggler(second_job())
             .seeing(&[Sight::AllDone(2)])
             .large(),
+        // The same with everything left out but the two workers: the slot is another's, whoever gave it to him.
+        world("unwanted", TwoQueued, &[Worker, Forked], 0).with_straggler(second_job()),
         world("dependent", Dependent, &[Supervisor, Forked], 0).seeing(&[Sight::AllDone(2)]),
         world(
             "dependent-cancel",

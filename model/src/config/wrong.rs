@@ -51,9 +51,7 @@ pub fn mutants() -> Vec<World> {
             "compare-then-unlink",
             Queued,
             &[Client(Pause), Client(Cancel)],
-        )
-        // It records a pause whatever the job has come to, and a client may have cancelled it.
-        .panicking(),
+        ),
         wrong(
             Older::LockWithoutLook,
             Rule::R1,

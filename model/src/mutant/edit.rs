@@ -64,7 +64,7 @@ impl How {
                 &[How::Skipped, How::Late]
             }
             "end_leftovers" | "dismiss" => &[How::Skipped],
-            "stop" | "left" | "is_empty" => &[How::Yes, How::No],
+            "stop" | "left" | "is_empty" | "is_wanted" => &[How::Yes, How::No],
             "watch" | "await_alarm" => &[How::Come],
             "rename_new" | "link" => &[How::Skipped, How::Late, How::Replacing],
             _ => &[],

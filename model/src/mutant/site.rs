@@ -7,7 +7,15 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 30] = [
+const SOURCES: [(&str, &str); 32] = [
+    source(
+        "take",
+        include_str!("../../../state-machine/src/course/take.rs"),
+    ),
+    source(
+        "keep",
+        include_str!("../../../state-machine/src/course/keep.rs"),
+    ),
     source(
         "attempt",
         include_str!("../../../state-machine/src/course/attempt.rs"),
@@ -141,14 +149,15 @@ const CALL: &str = "disk.";
 const SAYS_SO: &str = "begins";
 
 /// What stands before the name of a deed in a course.
-const DEED: &str = "worker.";
+const DEED: [&str; 2] = ["worker.", "keeper."];
 
 /// The deeds that are effects in the model.
-const DEEDS: [&str; 8] = [
+const DEEDS: [&str; 9] = [
     "await_alarm",
     "dismiss",
     "end_leftovers",
     "is_empty",
+    "is_wanted",
     "left",
     "release",
     "stop",
@@ -247,7 +256,8 @@ fn asked_for(line: &'static str) -> impl Iterator<Item = (usize, &'static str)> 
         })
     };
     let effects = after(CALL).filter(|(_, method)| *method != SAYS_SO);
-    let deeds = after(DEED).filter(|(_, method)| DEEDS.contains(method));
+    let deeds = DEED.into_iter().flat_map(after);
+    let deeds = deeds.filter(|(_, method)| DEEDS.contains(method));
     effects.chain(deeds)
 }
 

@@ -5,7 +5,7 @@ use state_machine::protocol::batch::create_batch;
 use state_machine::protocol::hold::newborn;
 use state_machine::record::{After, AfterWhen};
 
-use super::worker::leave;
+use super::keeper::let_go;
 use super::{CREATED_AT_MS, Outcome, Part, descriptor};
 use crate::stage::{News, Stage};
 
@@ -28,7 +28,8 @@ pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::F
     }
     for (descriptor, lock) in both.iter().zip(locks) {
         let id = descriptor.id.clone();
-        leave(disk, newborn(id, lock, CREATED_AT_MS), part.now_ms)?;
+        let holder = newborn(id, lock, CREATED_AT_MS);
+        let_go(disk, descriptor, holder, part.now_ms)?;
     }
     Ok(Outcome::Made)
 }

@@ -3,7 +3,7 @@
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::hold::newborn;
 
-use super::worker::leave;
+use super::keeper::let_go;
 use super::{CREATED_AT_MS, Outcome, Part};
 use crate::stage::{News, Stage};
 
@@ -12,11 +12,12 @@ pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::F
     let mut descriptor = part.special.descriptor();
     match create(disk, &mut descriptor, None, &part.ticket, Durable::Yes)? {
         Made::Job { id, lock } => {
-            disk.tell(News::Holds(id.clone()));
+            disk.tell(News::Holds(id.clone(), lock));
             acknowledge(disk)?;
             disk.tell(News::Acknowledged(id.clone()));
             // Somebody may have asked something already, and left it to us because we hold the job.
-            leave(disk, newborn(id, lock, CREATED_AT_MS), part.now_ms)?;
+            let holder = newborn(id, lock, CREATED_AT_MS);
+            let_go(disk, &descriptor, holder, part.now_ms)?;
             Ok(Outcome::Made)
         }
         Made::Crowded => Ok(Outcome::Busy),

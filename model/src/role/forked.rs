@@ -1,6 +1,7 @@
 //! A worker that a supervisor forks: it learns its job by that, claims it like any other worker, and asks, once it has it,
 //! whether its supervisor lives.
 
+use super::keeper::Asks;
 use super::{Outcome, Part, worker};
 use crate::stage::Stage;
 
@@ -11,5 +12,5 @@ pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
         job,
         ..part.clone()
     };
-    worker::work(disk, &part, worker::Asks::ItsSupervisor)
+    worker::work(disk, &part, Asks::ItsSupervisor)
 }

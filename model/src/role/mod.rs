@@ -11,6 +11,7 @@ mod collector;
 mod creator;
 mod forked;
 mod hand;
+pub(crate) mod keeper;
 mod layer;
 mod numbered;
 mod peeker;
@@ -23,8 +24,6 @@ pub(crate) mod supervisor;
 mod sweeper;
 pub(crate) mod worker;
 
-use std::sync::LazyLock;
-
 use state_machine::control::Request;
 use state_machine::id::{JobId, Key, Name, PoolName, Ticket};
 use state_machine::job::State;
@@ -33,7 +32,6 @@ use state_machine::record::{
 };
 
 use self::slot::{Seen, Slots};
-use crate::effect::Handle;
 use crate::mutant::{Edit, Older};
 use crate::stage::Stage;
 
@@ -100,6 +98,8 @@ pub enum Special {
     Nothing,
     /// It is tried a second time where it fails.
     Retries,
+    /// A pause freezes its tree, and does not end it.
+    Freezes,
     /// It is run again when its worker was lost.
     Resumes,
     /// It is made already, and whoever would make it goes on from there.
@@ -121,16 +121,12 @@ pub struct Part {
     pub now_ms: u64,
     /// Whether it begins only after the boot that follows a loss of power.
     pub after_boot: bool,
-    /// Whether its command is frozen by a pause, and not ended.
-    pub freezes: bool,
     /// What is special about the job that it makes.
     pub special: Special,
     /// The token of the session that it closes, if it closes one that is not its own.
     pub closes: &'static str,
     /// How many slots the pool is to have.
     pub slots: u32,
-    /// Whether its command is tried a second time where it fails.
-    pub retries: bool,
     /// Whether its syncs are effects.
     pub syncs: bool,
     /// What is wrong about the protocols that it runs.
@@ -226,45 +222,18 @@ impl Part {
             ticket: Ticket::parse(ticket).expect("a short word is a ticket"),
             now_ms,
             after_boot: false,
-            freezes: false,
             special: Special::Nothing,
             closes: "t0",
             slots: 2,
-            retries: false,
             syncs: false,
             edit: None,
         }
     }
 
-    /// What its worker knows the job to be.
-    fn descriptor(&self) -> &'static Descriptor {
-        static KNOWN: LazyLock<[Descriptor; 4]> = LazyLock::new(|| {
-            [(false, false), (false, true), (true, false), (true, true)].map(
-                |(retries, freezes)| {
-                    let special = if retries {
-                        Special::Retries
-                    } else {
-                        Special::Nothing
-                    };
-                    let pause = if freezes {
-                        PauseMode::Freeze
-                    } else {
-                        PauseMode::Stop
-                    };
-                    Descriptor {
-                        pause,
-                        ..special.descriptor()
-                    }
-                },
-            )
-        });
-        &KNOWN[2 * usize::from(self.retries) + usize::from(self.freezes)]
-    }
-
     /// Play the part.
-    pub fn play<D: Stage<Handle = Handle>>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
+    pub fn play<D: Stage>(&self, disk: &mut D) -> Result<Outcome, D::Fault> {
         match self.role {
-            Role::Worker => worker::work(disk, self, worker::Asks::Nobody),
+            Role::Worker => worker::work(disk, self, keeper::Asks::Nobody),
             Role::Reader => reader::read(disk, &self.job),
             Role::Sweeper => sweeper::sweep(disk, &self.job, &self.ticket),
             Role::Client(request) => client::ask(disk, self, request),
@@ -384,6 +353,7 @@ impl Special {
         match self {
             Special::Nothing | Special::Made => {}
             Special::Retries => descriptor.retry.max_attempts = 2,
+            Special::Freezes => descriptor.pause = PauseMode::Freeze,
             Special::Resumes => descriptor.on_interrupt = OnInterrupt::Resume,
             Special::After => {
                 descriptor.priority = 1;
@@ -416,7 +386,7 @@ pub fn descriptor() -> Descriptor {
         after: Vec::new(),
         timeout_ms: None,
         retry: Default::default(),
-        pause: Default::default(),
+        pause: PauseMode::Stop,
         grace_ms: 0,
         output: Default::default(),
         stdin: None,

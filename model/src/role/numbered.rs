@@ -4,15 +4,16 @@ use state_machine::protocol::create::{Durable, acknowledge};
 use state_machine::protocol::hold::newborn;
 use state_machine::protocol::start::{Started, start_numbered};
 
-use super::worker::leave;
+use super::keeper::let_go;
 use super::{CREATED_AT_MS, Outcome, Part, descriptor, key};
 use crate::stage::{News, Stage};
 
 /// Make the next numbered job and leave it to whoever admits it.
 pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
+    let mut descriptor = descriptor();
     let started = start_numbered(
         disk,
-        &mut descriptor(),
+        &mut descriptor,
         &key(),
         "web",
         &part.ticket,
@@ -20,10 +21,11 @@ pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::F
     )?;
     match started {
         Started::New { id, lock } => {
-            disk.tell(News::Holds(id.clone()));
+            disk.tell(News::Holds(id.clone(), lock));
             acknowledge(disk)?;
             disk.tell(News::Acknowledged(id.clone()));
-            leave(disk, newborn(id, lock, CREATED_AT_MS), part.now_ms)?;
+            let holder = newborn(id, lock, CREATED_AT_MS);
+            let_go(disk, &descriptor, holder, part.now_ms)?;
             Ok(Outcome::Made)
         }
         Started::UnderWay(_) => Ok(Outcome::Joined),

@@ -1,10 +1,10 @@
 //! A recoverer: what a supervisor does to a job that it finds, and what `doctor --fix` does.
 
+use state_machine::course::keep::{Order, put_in_order};
 use state_machine::id::JobId;
-use state_machine::protocol::recover::{Recovered, recover_job};
 
 use super::Outcome;
-use super::worker::tend_to;
+use super::keeper::{Keeping, see_that_it_is_in_order};
 use crate::stage::Stage;
 
 /// Put the job in order.
@@ -13,14 +13,13 @@ pub(super) fn recover<D: Stage>(
     id: &JobId,
     now_ms: u64,
 ) -> Result<Outcome, D::Fault> {
-    Ok(match recover_job(disk, id, now_ms)? {
-        Recovered::Quiet => Outcome::Quiet,
-        Recovered::Held => Outcome::Held,
-        Recovered::Gone => Outcome::Gone,
-        Recovered::Damaged => Outcome::Damaged,
-        Recovered::LeftoversFirst(holder) => {
-            tend_to(disk, holder, now_ms)?;
+    Ok(match put_in_order(&mut Keeping::new(disk, now_ms), id)? {
+        Order::Kept(kept) => {
+            see_that_it_is_in_order(&kept);
             Outcome::Quiet
         }
+        Order::Held => Outcome::Held,
+        Order::Gone => Outcome::Gone,
+        Order::Damaged => Outcome::Damaged,
     })
 }

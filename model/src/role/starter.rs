@@ -15,10 +15,10 @@ pub(super) fn start_and_run<D: Stage>(disk: &mut D, part: &Part) -> Result<Outco
     descriptor.pool = None;
     match start(disk, &mut descriptor, &key(), &part.ticket, Durable::Yes)? {
         Started::New { id, lock } => {
-            disk.tell(News::Holds(id.clone()));
+            disk.tell(News::Holds(id.clone(), lock));
             acknowledge(disk)?;
             disk.tell(News::Acknowledged(id.clone()));
-            run(disk, part, newborn(id, lock, CREATED_AT_MS))
+            run(disk, part, &descriptor, newborn(id, lock, CREATED_AT_MS))
         }
         Started::UnderWay(_) => Ok(Outcome::Joined),
         Started::Damaged(..) => Ok(Outcome::Damaged),

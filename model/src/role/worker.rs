@@ -1,75 +1,54 @@
-//! A worker: claim, take over, run the job, leave. Running it is the course that ships ([`state_machine::course`]); here is
+//! A worker: take the job, run it, let it go. All of that is the course that ships ([`state_machine::course`]); here is
 //! only what its deeds are on the modelled machine. What it records goes through the shipped book, which keeps what the
 //! disk does not let it write (R13).
 
+use state_machine::course::take::{By, Taken, take};
 use state_machine::course::{
     self, End, HookWoke, Parting, Refused, Search, Until, Woke, Worker, Written,
 };
 use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::protocol::book::Book;
-use state_machine::protocol::claim::{Claim, claim, tree_is_free};
 use state_machine::protocol::create::Durable;
-use state_machine::protocol::hold::{Holder, Recorded, TakeOver, take_over};
-use state_machine::protocol::settle::{LetGo, let_go, tend};
+use state_machine::protocol::hold::{Holder, Recorded};
 use state_machine::record::{Descriptor, Exit, Status, Stopping, What};
 
-use super::{CREATED_AT_MS, Outcome, Part};
+use super::keeper::{Asks, Keeping, let_go};
+use super::{Outcome, Part};
 use crate::effect::{self, Known, Wake};
 use crate::stage::{News, Stage};
 
-/// Whom a worker asks, once it has the job, whether it is to run it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asks {
-    /// The supervisor that forked it.
-    ItsSupervisor,
-    /// Nobody.
-    Nobody,
-}
-
 /// Run the job, if it waits to be run and nobody else does.
 pub(crate) fn work<D: Stage>(disk: &mut D, part: &Part, asks: Asks) -> Result<Outcome, D::Fault> {
-    let id = &part.job;
-    let lock = match claim(disk, id)? {
-        Claim::Mine(lock) => lock,
-        Claim::Owned => return Ok(Outcome::Held),
-        Claim::Gone => return Ok(Outcome::Gone),
+    let mut keeping = Keeping {
+        disk,
+        now_ms: part.now_ms,
+        asks,
     };
-    disk.tell(News::Holds(id.clone()));
-    let holder = match take_over(disk, id, lock, CREATED_AT_MS, part.now_ms)? {
-        TakeOver::Holder(holder) => holder,
-        TakeOver::Damaged(_) => {
-            disk.tell(News::LetsGo);
-            return Ok(Outcome::Damaged);
-        }
+    let (holder, descriptor) = match take(&mut keeping, &part.job, By::Queue)? {
+        Taken::Ours(holder, descriptor) => (holder, descriptor),
+        Taken::Owned => return Ok(Outcome::Held),
+        Taken::Gone => return Ok(Outcome::Gone),
+        Taken::Damaged { .. } => return Ok(Outcome::Damaged),
+        Taken::NotInState(state) => return Ok(Outcome::NothingToDo(state)),
+        Taken::Unwanted => return Ok(Outcome::NotRun),
+        Taken::Stuck(_) => return Ok(Outcome::Leftovers),
     };
-    if holder.may_have_leftovers() {
-        // Whoever hands a job to a worker ends what the last one left (R11).
-        end_leftovers(disk, id)?;
-    }
-    let state = holder.status().state;
-    if !matches!(state, State::Queued | State::Interrupted) {
-        leave(disk, holder, part.now_ms)?;
-        return Ok(Outcome::NothingToDo(state));
-    }
-    if asks == Asks::ItsSupervisor && !disk.is_wanted()? {
-        // Whoever supervises now may have given the slot to another: it was seen that nobody held this job (R20).
-        leave(disk, holder, part.now_ms)?;
-        return Ok(Outcome::NotRun);
-    }
-    run(disk, part, holder)
+    run(disk, part, &descriptor, holder)
 }
 
 /// Run a job that is held, and let it go.
 pub(super) fn run<D: Stage>(
     disk: &mut D,
     part: &Part,
+    descriptor: &Descriptor,
     holder: Holder<D::Handle>,
 ) -> Result<Outcome, D::Fault> {
     let id = holder.id().clone();
     let mut driver = Driver {
         disk,
         part,
+        descriptor,
         id: id.clone(),
         book: Book::new(holder),
     };
@@ -78,7 +57,7 @@ pub(super) fn run<D: Stage>(
         Parting::Unrecorded => Outcome::NotRun,
     };
     let holder = driver.book.into_holder();
-    leave(disk, holder, part.now_ms)?;
+    let_go(disk, descriptor, holder, part.now_ms)?;
     Ok(outcome)
 }
 
@@ -86,6 +65,7 @@ pub(super) fn run<D: Stage>(
 struct Driver<'a, D: Stage> {
     disk: &'a mut D,
     part: &'a Part,
+    descriptor: &'a Descriptor,
     id: JobId,
     book: Book<D::Handle>,
 }
@@ -123,7 +103,7 @@ impl<D: Stage> Worker for Driver<'_, D> {
     }
 
     fn descriptor(&self) -> &Descriptor {
-        self.part.descriptor()
+        self.descriptor
     }
 
     fn now_ms(&self) -> u64 {
@@ -304,37 +284,4 @@ impl<D: Stage> Worker for Driver<'_, D> {
         let state = self.book.status().state;
         self.disk.tell(News::Recorded(self.id.clone(), state));
     }
-}
-
-/// Let the job go, ending what is left of its trees where a request needs that.
-pub(super) fn leave<D: Stage>(
-    disk: &mut D,
-    holder: Holder<D::Handle>,
-    now_ms: u64,
-) -> Result<(), D::Fault> {
-    disk.tell(News::LetsGo);
-    match let_go(disk, holder, CREATED_AT_MS, now_ms)? {
-        LetGo::Free => Ok(()),
-        LetGo::LeftoversFirst(holder) => tend_to(disk, holder, now_ms),
-    }
-}
-
-/// Go on with a job of which something was asked that needs an empty tree first, and let it go (R11).
-pub(super) fn tend_to<D: Stage>(
-    disk: &mut D,
-    holder: Holder<D::Handle>,
-    now_ms: u64,
-) -> Result<(), D::Fault> {
-    let end = |disk: &mut D, holder: &Holder<D::Handle>| end_leftovers(disk, holder.id());
-    tend(disk, holder, CREATED_AT_MS, || now_ms, end).map(drop)
-}
-
-/// End what a dead worker has left of the job, found by what there is to go by.
-fn end_leftovers<D: Stage>(disk: &mut D, id: &JobId) -> Result<(), D::Fault> {
-    let search = if tree_is_free(disk, id)? {
-        Search::Marked
-    } else {
-        Search::Holding
-    };
-    disk.end_trees(id, search)
 }

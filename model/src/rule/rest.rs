@@ -91,12 +91,14 @@ pub fn heals(world: &World, state: &State) -> Vec<Broken> {
 }
 
 /// The requests that were accepted, with who asked. One that was written by hand is accepted where it stands; whoever
-/// looks at the job next settles it.
+/// looks at the job next settles it. Who was told in the end that the job cannot be read was told of nothing else: what he has
+/// placed waits until somebody has mended that.
 fn accepted<'a>(
     world: &'a World,
     state: &'a State,
 ) -> impl Iterator<Item = (&'a Part, &'a JobId, Request)> {
     let both = world.parts.iter().zip(&state.processes);
+    let both = both.filter(|(_, process)| process.outcome() != Some(Outcome::Damaged));
     both.filter_map(|(part, process)| {
         let (id, request) = process.standing.accepted.as_ref()?;
         Some((part, id, *request))

@@ -1,12 +1,17 @@
 //! The course of one job under its worker: its attempts, the waits between them, and its end. Read [`run`] first.
 //!
+//! Before a job has a worker, and after that, somebody holds it who is none: he takes it to run it, puts it in order, lets it go.
+//! What he has beside the disk is in [`Keeper`](keep::Keeper).
+//!
 //! What a worker does is in [`Worker`], a trait of its deeds: start the command, sleep until something happens, end the
 //! tree. When it does which, and what is recorded before and after it, is here, once: the shipped worker and the model
 //! drive the same functions. Nothing here knows a process, a signal or a clock.
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | [`worker`] | the deeds, and what they come to |
+//! | [`take`](mod@take) | taking the job to run it |
+//! | [`keep`] | holding a job that nobody works on: putting it in order, and letting it go |
+//! | [`worker`] | the deeds of a worker, and what they come to |
 //! | `attempt` | what is asked before a start, the start itself, and the wait for the next one |
 //! | `oversee` | a command that runs: what is asked of it meanwhile |
 //! | `end` | what an end is recorded as; what it has left |
@@ -14,6 +19,8 @@
 //!
 //! The order in which things are done, and what keeps it:
 //!
+//! - Whoever takes a job to run it asks under its lock whether it is to be run, and ends what an earlier attempt has left (R11,
+//!   R20).
 //! - What was asked before the start is honoured before it, and nothing is started that was asked away (R6).
 //! - The tree lock is taken before running is recorded, and running is recorded before the command is let go. What cannot
 //!   be recorded is not run (R11, R13).
@@ -24,7 +31,9 @@
 mod attempt;
 mod end;
 mod hook;
+pub mod keep;
 mod oversee;
+pub mod take;
 pub mod worker;
 
 pub use worker::{End, HookWoke, Refused, Search, Show, Until, Why, Woke, Worker, Written};

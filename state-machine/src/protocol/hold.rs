@@ -6,8 +6,9 @@ use crate::disk::{Change, Content, Dir, Disk, Name, Place, Read};
 use crate::id::JobId;
 use crate::job::{self, State};
 use crate::liveness;
+use crate::protocol::claim::{Claim, claim};
 use crate::protocol::create::Durable;
-use crate::record::{Damaged, Line, Status, What};
+use crate::record::{Damaged, Descriptor, Line, Status, What};
 
 /// The holder of a job: its lock, and what it knows to be on disk.
 #[derive(Debug)]
@@ -108,6 +109,51 @@ pub fn newborn<H>(id: JobId, lock: H, created_at_ms: u64) -> Holder<H> {
         torn: false,
         doubtful: false,
     }
+}
+
+/// What coming to hold a job came to.
+#[derive(Debug)]
+pub enum Hold<H> {
+    /// It is ours, and this is what it is to do.
+    Mine(Holder<H>, Box<Descriptor>),
+    /// Somebody else is responsible for it.
+    Owned,
+    /// There is no such job.
+    Gone,
+    /// This record of it cannot be read; it was left as it is, and nobody has the lock for it (R21).
+    Damaged {
+        /// The record.
+        file: Name,
+        /// Why.
+        why: Damaged,
+    },
+}
+
+/// Hold a job that somebody may have held before: read what it is to do, claim it, take it over.
+pub fn hold<D: Disk>(disk: &mut D, id: &JobId, now_ms: u64) -> Result<Hold<D::Handle>, D::Fault> {
+    let descriptor = match disk.read_descriptor(&Dir::Job(id.clone()))? {
+        Read::Value(descriptor) => descriptor,
+        Read::Absent => return Ok(Hold::Gone),
+        Read::Damaged(why) => {
+            return Ok(Hold::Damaged {
+                file: Name::Descriptor,
+                why,
+            });
+        }
+    };
+    let lock = match claim(disk, id)? {
+        Claim::Mine(lock) => lock,
+        Claim::Owned => return Ok(Hold::Owned),
+        Claim::Gone => return Ok(Hold::Gone),
+    };
+    let made_ms = descriptor.created_at_ms;
+    Ok(match take_over(disk, id, lock, made_ms, now_ms)? {
+        TakeOver::Holder(holder) => Hold::Mine(holder, Box::new(descriptor)),
+        TakeOver::Damaged(why) => Hold::Damaged {
+            file: Name::Status,
+            why,
+        },
+    })
 }
 
 /// Take the job over with a lock that was just claimed.

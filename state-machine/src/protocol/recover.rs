@@ -4,11 +4,11 @@
 use crate::call::Call;
 use crate::disk::{Change, Dir, Disk, Mode, Name, Open, Place, Read};
 use crate::id::{JobId, Ticket};
-use crate::protocol::claim::{Claim, claim};
 use crate::protocol::forget::{make_final, purge};
-use crate::protocol::hold::{TakeOver, take_over};
+use crate::protocol::hold::{Hold, Holder, hold};
 use crate::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
 use crate::protocol::spare::brought_back;
+use crate::record::Descriptor;
 
 /// What recovering a job came to.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub enum Recovered<H> {
     Gone,
     /// A record of it cannot be read; it was left as it is (R21).
     Damaged,
-    /// We hold it: something was asked, and processes of its tree must be ended first (R11).
-    LeftoversFirst(crate::protocol::hold::Holder<H>),
+    /// We hold it, and this is what it is to do: something was asked, and processes of its tree must be ended first (R11).
+    LeftoversFirst(Holder<H>, Box<Descriptor>),
 }
 
 /// Make a job that nobody holds say what is true: its history agrees with its record, a lost worker is
@@ -36,26 +36,19 @@ pub fn recover_job<D: Disk>(
         id: id.clone(),
         now_ms,
     });
-    let created_at_ms = match disk.read_descriptor(&Dir::Job(id.clone()))? {
-        Read::Value(descriptor) => descriptor.created_at_ms,
-        Read::Damaged(_) => return Ok(Recovered::Damaged),
-        Read::Absent => return Ok(Recovered::Gone),
-    };
-    let lock = match claim(disk, id)? {
-        Claim::Mine(lock) => lock,
-        Claim::Owned => return Ok(Recovered::Held),
-        Claim::Gone => return Ok(Recovered::Gone),
-    };
-    let mut holder = match take_over(disk, id, lock, created_at_ms, now_ms)? {
-        TakeOver::Holder(holder) => holder,
-        TakeOver::Damaged(_) => return Ok(Recovered::Damaged),
+    let (mut holder, descriptor) = match hold(disk, id, now_ms)? {
+        Hold::Mine(holder, descriptor) => (holder, descriptor),
+        Hold::Owned => return Ok(Recovered::Held),
+        Hold::Gone => return Ok(Recovered::Gone),
+        Hold::Damaged { .. } => return Ok(Recovered::Damaged),
     };
     if let Settled::LeftoversFirst(_) = settle(disk, &mut holder, Searched::No, now_ms)? {
-        return Ok(Recovered::LeftoversFirst(holder));
+        return Ok(Recovered::LeftoversFirst(holder, descriptor));
     }
-    Ok(match let_go(disk, holder, created_at_ms, now_ms)? {
+    let made_ms = descriptor.created_at_ms;
+    Ok(match let_go(disk, holder, made_ms, now_ms)? {
         LetGo::Free => Recovered::Quiet,
-        LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder),
+        LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder, descriptor),
     })
 }
 

@@ -13,9 +13,6 @@ use crate::record::What;
 /// How often a job that is let go is looked at again: each time, somebody asked just then.
 const LOOKS: u32 = 4;
 
-/// How often what is left of a job is ended because somebody asked for something just then.
-const TENDING: u32 = 64;
-
 /// Whether the processes of a job that nobody works on have been looked for and ended. The tree lock alone does not
 /// tell: a daemon closes every descriptor and is found by its environment (R11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,33 +90,6 @@ pub fn settle<D: Disk>(
     }
     answered(disk, &id)?;
     Ok(Settled::Answered(asked))
-}
-
-/// Go on with a job that is held and of which something is asked that needs an empty tree first ([`Settled::LeftoversFirst`],
-/// [`LetGo::LeftoversFirst`]): end what is left with `end`, honour what was asked, and let the job go; as often as somebody
-/// asks for more just then. `false` where that never ended; then the job is free all the same, and whoever looks at it next
-/// goes on.
-pub fn tend<D: Disk, E: From<D::Fault>>(
-    disk: &mut D,
-    holder: Holder<D::Handle>,
-    created_at_ms: u64,
-    mut now_ms: impl FnMut() -> u64,
-    mut end: impl FnMut(&mut D, &Holder<D::Handle>) -> Result<(), E>,
-) -> Result<bool, E> {
-    let mut holder = holder;
-    for _ in 0..TENDING {
-        end(disk, &holder)?;
-        let now_ms = now_ms();
-        if let Settled::LeftoversFirst(_) = settle(disk, &mut holder, Searched::Yes, now_ms)? {
-            continue;
-        }
-        match let_go(disk, holder, created_at_ms, now_ms)? {
-            LetGo::Free => return Ok(true),
-            LetGo::LeftoversFirst(again) => holder = again,
-        }
-    }
-    disk.release(holder.into_lock())?;
-    Ok(false)
 }
 
 /// The state that a request brings a job to that nobody works on, or `None` where the table has no such step: it is

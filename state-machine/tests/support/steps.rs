@@ -260,11 +260,11 @@ fn go_to(
 /// Put one job in order. No process of any job lives here, so whoever searches for them finds none.
 pub(crate) fn recover_one(disk: &mut Fake, id: &JobId, now_ms: u64) -> Result<(), Fault> {
     let mut recovered = recover_job(disk, id, now_ms)?;
-    while let Recovered::LeftoversFirst(mut holder) = recovered {
+    while let Recovered::LeftoversFirst(mut holder, descriptor) = recovered {
         settle(disk, &mut holder, Searched::Yes, now_ms)?;
         recovered = match let_go(disk, holder, now_ms, now_ms)? {
             LetGo::Free => Recovered::Quiet,
-            LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder),
+            LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder, descriptor),
         };
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command};
 use state_machine::control::Request;
+use state_machine::course::take::By;
 use state_machine::job::State;
 
 use super::arguments::{find_jobs, jobs};
@@ -122,17 +123,9 @@ pub(super) fn resume(job: &Job) -> Result<Resumed> {
 fn run_again(job: &Job) -> Result<bool> {
     // What was asked of it before comes first: a cancel that nobody completed is completed, not run over (R6).
     job.settle()?;
-    let Some(held) = job.hold_to_run()? else {
+    let Some(held) = job.take(By::Somebody, &|| true)? else {
         return Ok(false);
     };
-    let state = held.holder.status().state;
-    if state.is_terminal() {
-        job.let_go(held)?;
-        return Err(Error::Ended {
-            id: job.id().clone(),
-            state,
-        });
-    }
     match launch(job, held)?.started()? {
         Start::Running => Ok(true),
         Start::Over => {

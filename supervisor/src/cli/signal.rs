@@ -2,13 +2,14 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use nix::sys::signal::Signal;
+use state_machine::course::Search;
 use state_machine::protocol::look::View;
 
 use super::Verb;
 use super::arguments::{find_job, flag, job};
 use crate::error::{Error, Result};
 use crate::process::{self, signal_everyone, signal_one};
-use crate::store::{Job, Search, Store, with_marks};
+use crate::store::{Job, Store, with_marks};
 
 pub(super) const VERB: Verb = Verb {
     name: "signal",
@@ -141,7 +142,7 @@ fn held(job: &Job) -> Result<View> {
 
 /// Send by way of the marks that the job's processes carry.
 fn by_marks<T>(job: &Job, send: impl FnOnce(&process::Job<'_>) -> std::io::Result<T>) -> Result<T> {
-    with_marks(&job.dir(), Search::Descriptors, send).map_err(|error| {
+    with_marks(&job.dir(), Search::Holding, send).map_err(|error| {
         Error::NotNow(format!(
             "the processes of {} cannot be signalled: {error}",
             job.id()

@@ -7,17 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use state_machine::course::Search;
 
 use crate::process;
-
-/// Where a job's processes are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Search {
-    /// In the environments of all processes.
-    Environments,
-    /// In their environments and their descriptors: for when the tree lock says that somebody is there.
-    Descriptors,
-}
 
 /// Do something with the processes that carry the marks of the job in `dir`.
 pub(crate) fn with_marks<T>(
@@ -26,8 +18,8 @@ pub(crate) fn with_marks<T>(
     act: impl FnOnce(&process::Job<'_>) -> io::Result<T>,
 ) -> io::Result<T> {
     let tree = match search {
-        Search::Environments => None,
-        Search::Descriptors => {
+        Search::Marked => None,
+        Search::Holding => {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
             openat(CWD, dir.join("tree"), flags, Mode::empty()).ok()
         }
@@ -41,7 +33,7 @@ pub(crate) fn with_marks<T>(
 /// End every process of the job in `dir` and say whether SIGKILL was needed.
 pub(crate) fn end_leftovers(dir: &Path, search: Search, grace: Duration) -> io::Result<bool> {
     with_marks(dir, search, |job| {
-        if search == Search::Environments && process::count(job)? == 0 {
+        if search == Search::Marked && process::count(job)? == 0 {
             return Ok(false);
         }
         Ok(process::end(job, grace)?.forced)

@@ -41,7 +41,7 @@ use crate::watch::{Interest, Watch, Woken};
 pub(crate) use batch::{BatchJob, IfRunning, Queued, see_that_it_can_be_joined, under_way};
 pub use exit_code::exit_code;
 pub use job::{Events, Job, Requested, Stopped};
-pub(crate) use leftovers::{Search, end_leftovers, with_marks};
+pub(crate) use leftovers::{end_leftovers, with_marks};
 pub use list::Listing;
 pub use pools::PoolStanding;
 pub(crate) use pools::slots_of;

@@ -16,11 +16,12 @@ use super::tree::Tree;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::DiskError;
 use crate::slots::Lodging;
-use crate::store::{self, end_leftovers, exit_code};
+use crate::store::{end_leftovers, exit_code};
 use crate::{clock, process, sys};
 
 /// A control file that stays empty so long is thrown away.
 const EMPTY_LIMIT: Duration = Duration::from_secs(1);
+
 impl Worker for Driver<'_> {
     type Disk = FsDisk;
     type Fault = std::io::Error;
@@ -126,10 +127,6 @@ impl Worker for Driver<'_> {
     }
 
     fn end_leftovers(&mut self, search: Search) -> std::io::Result<Result<(), String>> {
-        let search = match search {
-            Search::Marked => store::Search::Environments,
-            Search::Holding => store::Search::Descriptors,
-        };
         let ended = end_leftovers(&self.dir, search, self.grace);
         Ok(ended.map(drop).map_err(|error| error.to_string()))
     }

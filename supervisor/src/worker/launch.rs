@@ -9,12 +9,13 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
 use rustix::process::{chdir, fchdir, setsid, umask};
+use state_machine::course::take::By;
 use state_machine::id::{JobId, PoolName};
 
 use super::driver::Driver;
 use super::early;
 use super::launcher::Launcher;
-use super::take::hold_to_start;
+use super::take::take_in_time;
 use crate::error::{Error, Result};
 use crate::slots::Lodging;
 use crate::store::{Held, Job};
@@ -287,13 +288,8 @@ pub(crate) fn become_claiming_worker(
     let mut report = Report::to(channel);
     let vacates = terms.vacates.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     let left = leave_parent(&Place::Jobs, &[report.fd(), vacates, asked_by.as_raw_fd()]);
-    let held = hold_to_start(job).and_then(|held| {
-        let lodged = if is_there(&asked_by) {
-            lodge(job, &held)
-        } else {
-            Err(Error::NotNow("its supervisor is gone".into()))
-        };
-        match lodged {
+    let held = take_in_time(job, By::Queue, &|| is_there(&asked_by)).and_then(|held| {
+        match lodge(job, &held) {
             Ok(lodging) => {
                 if lodging.is_some() {
                     // Its slot is not idle before it is given back, which is after that.

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use state_machine::course::take::By;
 use state_machine::id::JobId;
-use state_machine::protocol::look::View;
 
 use super::launch::launch;
-use super::take::hold_in_time;
+use super::take::take_in_time;
 use crate::error::{DiskError, Error, Result};
 use crate::process::Minder;
 use crate::slots::Slots;
@@ -248,14 +248,6 @@ pub fn serve(dir: &Path) -> Result<()> {
     let jobs = dir.parent().filter(|jobs| jobs.ends_with("jobs"));
     let root = jobs.and_then(Path::parent).ok_or_else(usage)?;
     let job = Store::open_existing(root)?.job(&id);
-    let view: View = job.look()?;
-    if view.state.is_terminal() {
-        return Err(Error::Ended {
-            id,
-            state: view.state,
-        });
-    }
-    let held =
-        hold_in_time(&job)?.ok_or_else(|| Error::NotNow(format!("{id} has a worker already")))?;
+    let held = take_in_time(&job, By::Somebody, &|| true)?;
     launch(&job, held)?.started().map(|_| ())
 }

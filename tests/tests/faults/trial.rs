@@ -11,7 +11,6 @@ use state_machine::control::Request;
 use state_machine::disk::{Dir, Disk};
 use state_machine::id::JobId;
 use state_machine::job::State;
-use state_machine::protocol::hold::Holder;
 use state_machine::protocol::look::{Look, look};
 use state_machine::protocol::recover::{Recovered, collect, recover_job};
 use state_machine::protocol::settle::{LetGo, Searched, Settled, let_go, settle};
@@ -219,8 +218,8 @@ fn recover(disk: &mut FsDisk, id: &JobId) -> Result<(), String> {
     let say = |fault: DiskError| fault.to_string();
     let mut recovered = recover_job(disk, id, 4_000).map_err(say)?;
     for _ in 0..4 {
-        let mut holder: Holder<_> = match recovered {
-            Recovered::LeftoversFirst(holder) => holder,
+        let (mut holder, descriptor) = match recovered {
+            Recovered::LeftoversFirst(holder, descriptor) => (holder, descriptor),
             Recovered::Quiet => return Ok(()),
             other => return Err(format!("{id}: recovering it comes to {other:?}")),
         };
@@ -229,7 +228,7 @@ fn recover(disk: &mut FsDisk, id: &JobId) -> Result<(), String> {
             Settled::LeftoversFirst(_) => return Err(format!("{id}: a process is left")),
             _ => match let_go(disk, holder, MADE_MS, 4_000).map_err(say)? {
                 LetGo::Free => Recovered::Quiet,
-                LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder),
+                LetGo::LeftoversFirst(holder) => Recovered::LeftoversFirst(holder, descriptor),
             },
         };
     }

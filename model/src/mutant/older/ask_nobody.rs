@@ -1,5 +1,6 @@
 //! A worker that a supervisor forks and that runs what it has claimed, whoever supervises by then.
 
+use crate::role::keeper::Asks;
 use crate::role::{Outcome, Part, worker};
 use crate::stage::Stage;
 
@@ -10,5 +11,5 @@ pub(super) fn work<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
         job,
         ..part.clone()
     };
-    worker::work(disk, &part, worker::Asks::Nobody)
+    worker::work(disk, &part, Asks::Nobody)
 }

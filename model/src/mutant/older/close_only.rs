@@ -14,8 +14,7 @@ pub(super) fn hold<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
         let Claim::Mine(lock) = claim(disk, &part.job)? else {
             return Ok(Outcome::Held);
         };
-        disk.tell(News::Holds(part.job.clone()));
-        disk.tell(News::LetsGo);
+        disk.tell(News::Holds(part.job.clone(), lock));
         disk.close(lock)?;
         if !Disk::exists(disk, &Place::of_job(&part.job, Name::Control))? {
             return Ok(Outcome::Quiet);

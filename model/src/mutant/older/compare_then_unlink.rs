@@ -9,7 +9,7 @@ use state_machine::protocol::hold::{TakeOver, record, take_over};
 use state_machine::protocol::settle::let_go;
 
 use crate::role::{CREATED_AT_MS, Outcome, Part};
-use crate::stage::{News, Stage};
+use crate::stage::Stage;
 
 /// Hold the job and honour a pause that waits.
 pub(super) fn honour<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
@@ -18,14 +18,14 @@ pub(super) fn honour<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::
         Claim::Owned => return Ok(Outcome::Held),
         Claim::Gone => return Ok(Outcome::Gone),
     };
-    disk.tell(News::Holds(part.job.clone()));
     let mut holder = match take_over(disk, &part.job, lock, CREATED_AT_MS, part.now_ms)? {
         TakeOver::Holder(holder) => holder,
         TakeOver::Damaged(_) => return Ok(Outcome::Damaged),
     };
     let control = Place::of_job(&part.job, Name::Control);
     let asked = Disk::read_control(disk, &control)?;
-    if asked == Some(Control::Asked(Request::Pause)) {
+    let rests = holder.status().state != State::Queued;
+    if asked == Some(Control::Asked(Request::Pause)) && !rests {
         let mut status = holder.status().clone();
         status.state = State::Paused;
         record(disk, &mut holder, status, &[], Durable::No)?;
@@ -33,7 +33,6 @@ pub(super) fn honour<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::
             disk.unlink(&control)?;
         }
     }
-    disk.tell(News::LetsGo);
     let_go(disk, holder, CREATED_AT_MS, part.now_ms)?;
     Ok(Outcome::Quiet)
 }

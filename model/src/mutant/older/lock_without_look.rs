@@ -16,9 +16,8 @@ pub(super) fn hold<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fa
         disk.close(lock)?;
         return Ok(Outcome::Held);
     }
-    disk.tell(News::Holds(part.job.clone()));
+    disk.tell(News::Holds(part.job.clone(), lock));
     disk.exists(&place)?;
-    disk.tell(News::LetsGo);
     disk.close(lock)?;
     Ok(Outcome::Quiet)
 }

@@ -11,7 +11,7 @@ use crate::stage::{News, Stage};
 /// Close the session with this token.
 pub(super) fn close<D: Stage>(disk: &mut D, token: &Token) -> Result<Outcome, D::Fault> {
     // Whoever asks for it is done with the slot, whatever comes of it.
-    disk.tell(News::Closes(token.clone()));
+    disk.tell(News::EndsSession(token.clone()));
     for _ in 0..2 {
         match take_back(disk, token)? {
             TakenBack::Mine(occupant) => {

@@ -4,14 +4,11 @@ use state_machine::id::Token;
 use state_machine::protocol::slot::enter::{Entered, enter};
 
 use super::{Outcome, tree_in};
-use crate::effect::{Handle, Stopping, Until};
+use crate::effect::{Stopping, Until};
 use crate::stage::Stage;
 
 /// Let a command work in the session with this token, and stay until it has ended.
-pub(super) fn enter_and_work<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    token: &Token,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn enter_and_work<D: Stage>(disk: &mut D, token: &Token) -> Result<Outcome, D::Fault> {
     Ok(match enter(disk, token)? {
         Entered::In(lock, session) => {
             let tree = tree_in(session.slot, token);

@@ -10,15 +10,13 @@ use state_machine::record::{Claim, Holder, Outcome as Came};
 use state_machine::stamp;
 
 use super::{Outcome, Part, SPAN_MS, claim_of, inspect, token_of, tree_in};
-use crate::effect::{Handle, Search, Stopping, Until};
+use crate::effect::Handle;
+use crate::effect::{Search, Stopping, Until};
 use crate::role::pool;
 use crate::stage::{News, Stage};
 
 /// Maintain every slot that is due.
-pub(super) fn maintain<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    part: &Part,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn maintain<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
     let Some(lock) = claim_maintenance(disk, &pool())? else {
         return Ok(Outcome::LeftToMaintainer);
     };
@@ -38,7 +36,7 @@ pub(super) fn maintain<D: Stage<Handle = Handle>>(
 
 struct OfPart<'a>(&'a Part);
 
-impl<D: Stage<Handle = Handle>> Crew<D> for OfPart<'_> {
+impl<D: Stage> Crew<D> for OfPart<'_> {
     fn inspect(&mut self, disk: &mut D, occupant: &Occupant<Handle>) -> Result<Finding, D::Fault> {
         inspect(disk, occupant)
     }

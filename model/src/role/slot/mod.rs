@@ -20,7 +20,6 @@ use state_machine::record::{Claim, Holder};
 use state_machine::stamp;
 
 use super::{Outcome, Part};
-use crate::effect::Handle;
 use crate::stage::Stage;
 
 /// What a process does about slots.
@@ -88,11 +87,7 @@ impl From<&Standing> for Seen {
 pub const SPAN_MS: u64 = 10_000;
 
 /// Play the part.
-pub(super) fn play<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    part: &Part,
-    slots: Slots,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn play<D: Stage>(disk: &mut D, part: &Part, slots: Slots) -> Result<Outcome, D::Fault> {
     match slots {
         Slots::Open | Slots::OpenBriefly | Slots::Work => opener::open(disk, part, slots),
         Slots::Close => closer::close(disk, &token_of(part.closes)),

@@ -8,16 +8,12 @@ use state_machine::stamp;
 
 use super::closer::close;
 use super::{Outcome, Part, Slots, claim_of, inspect, token_of, tree_in};
-use crate::effect::{Handle, Stopping, Until};
+use crate::effect::{Stopping, Until};
 use crate::role::pool;
 use crate::stage::{News, Stage};
 
 /// Open a session.
-pub(super) fn open<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    part: &Part,
-    slots: Slots,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn open<D: Stage>(disk: &mut D, part: &Part, slots: Slots) -> Result<Outcome, D::Fault> {
     let occupant = match find(disk, &pool(), part.slots, part.now_ms, &mut inspect)? {
         Found::Slot(occupant) => occupant,
         Found::None(_) => return Ok(Outcome::NoSlot),

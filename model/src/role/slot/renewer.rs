@@ -5,14 +5,10 @@ use state_machine::protocol::slot::renew::{Renewed, renew as renew_session};
 use state_machine::stamp;
 
 use super::{Outcome, Part, token_of};
-use crate::effect::Handle;
 use crate::stage::{News, Stage};
 
 /// Let it expire at a time that never comes here.
-pub(super) fn renew<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    part: &Part,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn renew<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
     let token = token_of(part.closes);
     let expires = Some(stamp::of_ms(u64::MAX));
     Ok(match renew_session(disk, &token, expires, &part.ticket)? {

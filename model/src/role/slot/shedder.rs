@@ -4,16 +4,11 @@ use state_machine::protocol::forget::purge;
 use state_machine::protocol::slot::maintain::shed as shed_slots;
 
 use super::{Outcome, Part, inspect};
-use crate::effect::Handle;
 use crate::role::pool;
 use crate::stage::Stage;
 
 /// Take them out, and delete them.
-pub(super) fn shed<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    part: &Part,
-    most: u32,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn shed<D: Stage>(disk: &mut D, part: &Part, most: u32) -> Result<Outcome, D::Fault> {
     let gone = shed_slots(disk, &pool(), most, part.now_ms, &part.ticket, &mut inspect)?;
     for (_, ticket) in &gone {
         purge(disk, ticket)?;

@@ -6,15 +6,12 @@ use state_machine::protocol::slot::give_back::{Condition, give_back};
 use state_machine::record::Holder;
 
 use super::{Outcome, Part, claim_of, inspect, token_of, tree_in};
-use crate::effect::{Handle, Search, Stopping, Until};
+use crate::effect::{Search, Stopping, Until};
 use crate::role::pool;
 use crate::stage::{News, Stage};
 
 /// Run a job in a slot.
-pub(super) fn run<D: Stage<Handle = Handle>>(
-    disk: &mut D,
-    part: &Part,
-) -> Result<Outcome, D::Fault> {
+pub(super) fn run<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
     let mut occupant = match find(disk, &pool(), part.slots, part.now_ms, &mut inspect)? {
         Found::Slot(occupant) => occupant,
         Found::None(_) => return Ok(Outcome::NoSlot),

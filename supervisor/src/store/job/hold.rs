@@ -1,86 +1,130 @@
 //! Holding a job that nobody works on: to answer what was asked of it, to end what its dead worker left, or to hand it to
-//! a worker.
+//! a worker. In which order that is done is [`state_machine::course`]; here is what its deeds are on this machine.
 
 use std::time::Duration;
 
 use state_machine::control::{Control, Request};
+use state_machine::course::Search;
+use state_machine::course::keep::{Keeper, Kept, Order, leave, put_in_order};
+use state_machine::course::take::{By, Taken, take};
 use state_machine::disk::{Dir, Disk, Name, Place};
 use state_machine::job::State;
-use state_machine::protocol::claim::{Claim, claim, tree_is_free};
 use state_machine::protocol::create::Durable;
-use state_machine::protocol::hold::{Holder, TakeOver, record, take_over};
-use state_machine::protocol::recover::{Recovered, recover_job};
-use state_machine::protocol::settle::{LetGo, let_go, tend};
-use state_machine::record::{Descriptor, Failure};
+use state_machine::protocol::hold::{Hold, Holder, hold, record};
+use state_machine::record::{Damaged, Descriptor, Failure};
 
 use crate::clock;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::{Error, Result};
-use crate::store::{Held, Search, end_leftovers};
+use crate::store::{Held, end_leftovers};
 
 use super::Job;
+
+/// Who holds a job for a while.
+struct Keeping<'a> {
+    job: &'a Job,
+    disk: FsDisk,
+    /// Whether whoever asked for the job to be run still wants that.
+    is_wanted: &'a dyn Fn() -> bool,
+    /// Whether something of the job did not end without SIGKILL.
+    forced: bool,
+}
+
+impl<'a> Keeping<'a> {
+    fn new(job: &'a Job) -> Keeping<'a> {
+        Keeping {
+            job,
+            disk: job.store.disk(),
+            is_wanted: &|| true,
+            forced: false,
+        }
+    }
+}
+
+impl Keeper for Keeping<'_> {
+    type Disk = FsDisk;
+    type Fault = Error;
+
+    fn disk(&mut self) -> &mut FsDisk {
+        &mut self.disk
+    }
+
+    fn now_ms(&self) -> u64 {
+        clock::now_ms()
+    }
+
+    /// Within what remains of the grace: a stop that its worker did not live to complete has used up some of it already.
+    fn end_leftovers(
+        &mut self,
+        descriptor: &Descriptor,
+        holder: &Holder<LockFile>,
+        search: Search,
+    ) -> Result<std::result::Result<(), String>> {
+        let grace = Duration::from_millis(descriptor.grace_ms);
+        let begun = holder
+            .status()
+            .stopping
+            .filter(|_| self.job.is_being_cancelled());
+        let used = begun.map_or(0, |stopping| {
+            clock::now_ms().saturating_sub(stopping.since_ms)
+        });
+        let grace = grace.saturating_sub(Duration::from_millis(used));
+        Ok(match end_leftovers(&self.job.dir(), search, grace) {
+            Ok(forced) => {
+                self.forced |= forced;
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    fn is_wanted(&mut self) -> Result<bool> {
+        Ok((self.is_wanted)())
+    }
+}
 
 impl Job {
     /// Answer what was asked of the job, if nobody holds it, ending the processes that its dead worker left where
     /// that comes first (R6, R11). Says whether that took SIGKILL.
     pub(crate) fn settle(&self) -> Result<bool> {
-        match recover_job(&mut self.store.disk(), &self.id, clock::now_ms())? {
-            Recovered::LeftoversFirst(holder) => self.see_through(&self.descriptor()?, holder),
+        let mut keeping = Keeping::new(self);
+        match put_in_order(&mut keeping, &self.id)? {
+            Order::Kept(kept) => {
+                self.see_that_it_is_in_order(kept)?;
+                Ok(keeping.forced)
+            }
             // What is damaged is said by whoever tries to take the job or to look at it.
-            Recovered::Damaged => {
+            Order::Damaged => {
                 if let Some(held) = self.hold()? {
                     self.let_go(held)?;
                 }
                 Ok(false)
             }
-            Recovered::Gone => {
+            Order::Gone => {
                 self.see_that_it_can_be_held()?;
                 Ok(false)
             }
-            Recovered::Quiet | Recovered::Held => Ok(false),
+            Order::Held => Ok(false),
         }
     }
 
-    /// End what is left of a held job, honour what was asked of it, and let it go. Says whether that took SIGKILL.
-    fn see_through(&self, descriptor: &Descriptor, holder: Holder<LockFile>) -> Result<bool> {
-        let mut forced = false;
-        let end = |_: &mut FsDisk, holder: &Holder<LockFile>| -> Result<()> {
-            forced |= self.end_leftovers(descriptor, holder)?;
-            Ok(())
-        };
-        let mut disk = self.store.disk();
-        let made_ms = descriptor.created_at_ms;
-        if tend(&mut disk, holder, made_ms, clock::now_ms, end)? {
-            Ok(forced)
-        } else {
-            Err(Error::Busy(self.id.to_string()))
+    fn see_that_it_is_in_order(&self, kept: Kept) -> Result<()> {
+        match kept {
+            Kept::InOrder => Ok(()),
+            Kept::Stuck(why) => Err(self.stuck(&why)),
+            Kept::Busy => Err(Error::Busy(self.id.to_string())),
         }
     }
 
-    /// End the processes that a dead worker left, within what remains of the grace (R11).
-    pub(crate) fn end_leftovers(
-        &self,
-        descriptor: &Descriptor,
-        holder: &Holder<LockFile>,
-    ) -> Result<bool> {
-        let grace = Duration::from_millis(descriptor.grace_ms);
-        // A stop that its worker did not live to complete has used up some of the grace already.
-        let begun = holder
-            .status()
-            .stopping
-            .filter(|_| self.is_being_cancelled());
-        let used = begun.map_or(0, |stopping| {
-            clock::now_ms().saturating_sub(stopping.since_ms)
-        });
-        let grace = grace.saturating_sub(Duration::from_millis(used));
-        let search = if tree_is_free(&mut self.store.disk(), &self.id)? {
-            Search::Environments
-        } else {
-            Search::Descriptors
-        };
-        end_leftovers(&self.dir(), search, grace).map_err(|error| {
-            Error::Worker(format!("processes of {} cannot be ended: {error}", self.id))
-        })
+    fn stuck(&self, why: &str) -> Error {
+        Error::Worker(format!("processes of {} cannot be ended: {why}", self.id))
+    }
+
+    fn damaged(&self, file: Name, why: Damaged) -> Error {
+        Error::Damaged {
+            path: self.store.disk.path(&Place::of_job(&self.id, file)),
+            why: why.0,
+        }
     }
 
     fn is_being_cancelled(&self) -> bool {
@@ -104,45 +148,46 @@ impl Job {
         Ok(())
     }
 
-    /// Take the job, to hand it to a worker. `None` when somebody holds it.
+    /// Take the job. `None` when somebody holds it.
     pub(crate) fn hold(&self) -> Result<Option<Held>> {
-        let mut disk = self.store.disk();
-        let descriptor = self.descriptor()?;
-        let lock = match claim(&mut disk, &self.id)? {
-            Claim::Mine(lock) => lock,
-            Claim::Owned => return Ok(None),
-            Claim::Gone => return Err(Error::Gone(self.id.clone())),
-        };
-        let taken = take_over(
-            &mut disk,
-            &self.id,
-            lock,
-            descriptor.created_at_ms,
-            clock::now_ms(),
-        )?;
-        match taken {
-            TakeOver::Holder(holder) => Ok(Some(Held { holder, descriptor })),
-            TakeOver::Damaged(why) => Err(Error::Damaged {
-                path: self.dir().join("status.json"),
-                why: why.0,
-            }),
+        match hold(&mut self.store.disk(), &self.id, clock::now_ms())? {
+            Hold::Mine(holder, descriptor) => Ok(Some(Held {
+                holder,
+                descriptor: *descriptor,
+            })),
+            Hold::Owned => Ok(None),
+            Hold::Gone => Err(Error::Gone(self.id.clone())),
+            Hold::Damaged { file, why } => Err(self.damaged(file, why)),
         }
     }
 
-    /// Take the job to run it, after ending what an earlier attempt left (R11): a worker that did it would be deaf
-    /// meanwhile. `None` when somebody holds it.
-    pub(crate) fn hold_to_run(&self) -> Result<Option<Held>> {
-        let Some(held) = self.hold()? else {
-            return Ok(None);
+    /// Take the job to run it, unless `is_wanted` says that nobody wants that any more. `None` when somebody holds it.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended or rests, is gone, cannot be read, or something is left of it that cannot be ended. Then nobody
+    /// holds it.
+    pub(crate) fn take(&self, by: By, is_wanted: &dyn Fn() -> bool) -> Result<Option<Held>> {
+        let mut keeping = Keeping {
+            is_wanted,
+            ..Keeping::new(self)
         };
-        if held.holder.may_have_leftovers()
-            && let Err(error) = self.end_leftovers(&held.descriptor, &held.holder)
-        {
-            // What was asked while we held the job must not lie unread for that (R6).
-            self.let_go(held)?;
-            return Err(error);
+        match take(&mut keeping, &self.id, by)? {
+            Taken::Ours(holder, descriptor) => Ok(Some(Held {
+                holder,
+                descriptor: *descriptor,
+            })),
+            Taken::Owned => Ok(None),
+            Taken::Gone => Err(Error::Gone(self.id.clone())),
+            Taken::Damaged { file, why } => Err(self.damaged(file, why)),
+            Taken::NotInState(state) if state.is_terminal() => Err(Error::Ended {
+                id: self.id.clone(),
+                state,
+            }),
+            Taken::NotInState(state) => Err(Error::NotNow(format!("{} is {state}", self.id))),
+            Taken::Unwanted => Err(Error::NotNow("its supervisor is gone".into())),
+            Taken::Stuck(why) => Err(self.stuck(&why)),
         }
-        Ok(Some(held))
     }
 
     /// Record that a job whose worker could not be made has failed, so that it does not stand as one to be resumed.
@@ -173,11 +218,8 @@ impl Job {
 
     /// Let a held job go without losing what was asked of it meanwhile (R6).
     pub(crate) fn let_go(&self, held: Held) -> Result<()> {
-        let created_at_ms = held.descriptor.created_at_ms;
-        let mut disk = self.store.disk();
-        match let_go(&mut disk, held.holder, created_at_ms, clock::now_ms())? {
-            LetGo::Free => Ok(()),
-            LetGo::LeftoversFirst(holder) => self.see_through(&held.descriptor, holder).map(|_| ()),
-        }
+        let mut keeping = Keeping::new(self);
+        let kept = leave(&mut keeping, &held.descriptor, held.holder)?;
+        self.see_that_it_is_in_order(kept)
     }
 }
