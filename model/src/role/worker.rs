@@ -123,12 +123,8 @@ impl<D: Stage> Worker for Driver<'_, D> {
         Ok("a fault".into())
     }
 
-    fn status(&self) -> &Status {
-        self.book.status()
-    }
-
-    fn is_clean(&self) -> bool {
-        self.book.is_clean()
+    fn book(&self) -> &Book<D::Handle> {
+        &self.book
     }
 
     fn write(

@@ -46,7 +46,7 @@ impl<W: Worker> Course<'_, W> {
                 self.conclude(attempt)
             }
             // A full disk must not end a job that was promised more attempts.
-            Ok(None) if self.has_run() && !self.worker.is_clean() => {
+            Ok(None) if self.has_run() && !self.worker.book().is_clean() => {
                 Ok(Next::Retry(RECORD_LOOK_MS))
             }
             Ok(None) => {

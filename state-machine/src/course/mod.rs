@@ -124,7 +124,7 @@ impl<W: Worker> Course<'_, W> {
 
     /// Let the request go whose effect is recorded. One whose effect the disk did not let us record stays (R6).
     fn answer(&mut self) -> Result<bool, W::Fault> {
-        if !self.worker.is_clean() {
+        if !self.worker.book().is_clean() {
             return Ok(false);
         }
         match answered(self.worker.disk(), self.id) {

@@ -2,6 +2,7 @@
 //! to sleep, which signal, how a command is executed.
 
 use crate::disk::Disk;
+use crate::protocol::book::Book;
 use crate::protocol::create::Durable;
 use crate::pull::word::{Cause, Word};
 use crate::record::{Descriptor, Exit, Failure, Status, Stopping, What};
@@ -39,11 +40,13 @@ pub trait Worker {
     /// Go on after a fault of the disk; what it was, for people.
     fn survive(&mut self, fault: <Self::Disk as Disk>::Fault) -> Result<String, Self::Fault>;
 
-    /// The status as it is meant to be: on disk, or about to be.
-    fn status(&self) -> &Status;
+    /// Its book: what it means to record, and whether that is written.
+    fn book(&self) -> &Book<<Self::Disk as Disk>::Handle>;
 
-    /// Whether everything is written.
-    fn is_clean(&self) -> bool;
+    /// The status as it is meant to be: on disk, or about to be.
+    fn status(&self) -> &Status {
+        self.book().status()
+    }
 
     /// Write this status and these notes. What the disk does not let it write it keeps, and goes on with at the next try.
     fn write(

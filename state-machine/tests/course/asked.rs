@@ -94,5 +94,5 @@ fn what_is_not_recorded_is_not_answered() {
     ];
     worker.told_to_end_while_it_waits = true;
     worker.expect(Parting::Recorded, &after_start(&told));
-    assert!(!worker.is_clean() && !worker.is_answered());
+    assert!(!worker.book().is_clean() && !worker.is_answered());
 }

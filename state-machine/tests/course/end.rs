@@ -63,7 +63,7 @@ fn an_end_is_recorded_however_often_the_disk_does_not_let_us() {
         "say over",
     ];
     worker.expect(Parting::Recorded, &after_start(&told));
-    assert!(worker.is_clean());
+    assert!(worker.book().is_clean());
 }
 
 #[test]

@@ -159,12 +159,8 @@ impl Worker for Scripted {
         Ok("a fault".into())
     }
 
-    fn status(&self) -> &Status {
-        self.book.status()
-    }
-
-    fn is_clean(&self) -> bool {
-        self.book.is_clean()
+    fn book(&self) -> &Book<Handle> {
+        &self.book
     }
 
     fn write(

@@ -37,9 +37,9 @@ impl Book {
         }
     }
 
-    /// The status as it is meant to be: on disk, or about to be.
-    pub(super) fn status(&self) -> &Status {
-        self.book.status()
+    /// What is meant to be recorded, and whether it is.
+    pub(super) fn inner(&self) -> &book::Book<LockFile> {
+        &self.book
     }
 
     pub(super) fn disk(&mut self) -> &mut FsDisk {
@@ -55,11 +55,6 @@ impl Book {
         let holder = self.book.holder();
         let place = Place::of_job(holder.id(), Name::Lock);
         self.disk.stands(holder.lock(), &place).unwrap_or(true)
-    }
-
-    /// Whether everything is written.
-    pub(super) fn is_clean(&self) -> bool {
-        self.book.is_clean()
     }
 
     /// When an unwritten record is to be tried again, in time since boot.

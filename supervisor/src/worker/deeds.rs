@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use state_machine::course::{End, HookWoke, Refused, Search, Until, Woke, Worker, Written};
 use state_machine::disk::Dir;
+use state_machine::protocol::book::Book;
 use state_machine::protocol::create::Durable;
 use state_machine::record::{Descriptor, Status, What};
 
@@ -57,12 +58,8 @@ impl Worker for Driver<'_> {
         Ok(fault.to_string())
     }
 
-    fn status(&self) -> &Status {
-        self.book.status()
-    }
-
-    fn is_clean(&self) -> bool {
-        self.book.is_clean()
+    fn book(&self) -> &Book<LockFile> {
+        self.book.inner()
     }
 
     fn write(
@@ -231,7 +228,7 @@ impl Worker for Driver<'_> {
 
     /// With this word the exit status is known even where the job is forgotten at once.
     fn say_over(&mut self) {
-        let status = self.book.status();
+        let status = self.status();
         let code = exit_code(status.state, status);
         let word = if self.report.has_said_started() && status.state.is_terminal() {
             "ended"

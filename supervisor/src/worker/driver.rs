@@ -113,7 +113,7 @@ impl<'a> Driver<'a> {
             unpublished,
             ..
         } = self;
-        let is_clean = book.is_clean();
+        let is_clean = book.inner().is_clean();
         let holder = book.into_holder();
         let Terms {
             lodging, lays_in, ..
