@@ -96,3 +96,17 @@ fn what_is_not_recorded_is_not_answered() {
     worker.expect(Parting::Recorded, &after_start(&told));
     assert!(!worker.book().is_clean() && !worker.is_answered());
 }
+
+#[test]
+fn a_pause_that_ends_the_tree_is_answered_once_it_is_recorded() {
+    for is_recorded in [true, false] {
+        let mut worker = Scripted::new(&[Then::Asked(Request::Pause), Then::Over(9)]);
+        worker.descriptor.pause = PauseMode::Stop;
+        worker.refusals = u32::from(!is_recorded);
+        worker.told_to_end_while_it_waits = true;
+        let id = worker.id.clone();
+        assert_eq!(run(&mut worker, &id), Ok(Parting::Recorded));
+        assert_eq!(worker.status().state, State::Paused);
+        assert_eq!(worker.is_answered(), is_recorded);
+    }
+}

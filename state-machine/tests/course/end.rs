@@ -100,3 +100,37 @@ fn a_hook_is_told_of_the_end_and_cut_short_by_a_cancel() {
     worker.expect(Parting::Recorded, &after_start(&told));
     assert!(worker.is_answered());
 }
+
+#[test]
+fn a_hook_is_told_of_an_end_that_leaves_nothing_after_the_end_is_told() {
+    let mut worker = Scripted::new(&[Then::Over(0), Then::Stubborn, Then::HookEnds]);
+    worker.descriptor.on_end = Some(vec![Bytes(b"true".to_vec())]);
+    let told = [
+        "watch until CommandEnds",
+        "vacate",
+        "record done 1 for good",
+        "say over",
+        "start the hook",
+        "record done 1",
+    ];
+    worker.expect(Parting::Recorded, &after_start(&told));
+}
+
+#[test]
+fn what_is_left_of_a_frozen_command_that_was_killed_is_thawed() {
+    let script = [Then::Asked(Request::Pause), Then::Over(9), Then::Over(9)];
+    let mut worker = Scripted::new(&script).leaving(&[1]);
+    let told = [
+        "watch until CommandEnds",
+        "freeze",
+        "record paused 1",
+        "watch until CommandEnds",
+        "thaw",
+        "record running 1",
+        "record failed 1 for good, 1 left",
+        "say over",
+        "watch until Empty",
+        "record failed 1 for good",
+    ];
+    worker.expect(Parting::Recorded, &after_start(&told));
+}

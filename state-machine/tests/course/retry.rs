@@ -96,3 +96,14 @@ fn a_worker_that_waits_for_the_next_attempt_honours_what_is_asked() {
         assert!(worker.is_answered());
     }
 }
+
+#[test]
+fn what_is_asked_between_two_attempts_and_changes_nothing_does_not_end_the_wait() {
+    let resume = Then::Asked(Request::Resume);
+    let script = [Then::Over(3), resume, Then::Due, Then::Over(0)];
+    let mut worker = Scripted::new(&script).with_attempts(2);
+    let id = worker.id.clone();
+    assert_eq!(run(&mut worker, &id), Ok(Parting::Recorded));
+    assert_eq!(worker.status().state, State::Done);
+    assert!(worker.is_answered() && worker.script.is_empty());
+}

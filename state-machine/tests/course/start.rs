@@ -1,9 +1,10 @@
 //! Until the command runs.
 
 use state_machine::control::Request;
-use state_machine::course::{Parting, Worker};
+use state_machine::course::{Parting, Worker, run};
+use state_machine::disk::{Name, Place};
 use state_machine::job::State;
-use state_machine::record::{Exit, Failure};
+use state_machine::record::{Bytes, Exit, Failure};
 
 use crate::fake::How;
 use crate::worker::{Scripted, Then, after_start};
@@ -106,4 +107,62 @@ fn a_worker_that_is_made_early_gets_ready_and_waits_for_its_job_to_be_seen() {
         Parting::Unrecorded,
         &["prepare", "is it published", "dismiss"],
     );
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_tried_as_often_as_was_promised() {
+    let mut once = Scripted::new(&[]);
+    once.unready = 1;
+    let told = [
+        "prepare",
+        "record running 1",
+        "record failed 1 for good",
+        "say over",
+    ];
+    once.expect(Parting::Recorded, &told);
+    assert_eq!(once.status().failure, Some(Failure::Start));
+    let mut twice = Scripted::new(&[Then::Due, Then::Over(0)]).with_attempts(2);
+    twice.unready = 1;
+    let told = [
+        "prepare",
+        "say started",
+        "record running 2",
+        "wait 7 ms",
+        "end what is Marked",
+        "prepare",
+        "record running 2",
+        "release",
+        "say started",
+        "watch until CommandEnds",
+        "vacate",
+        "record done 2 for good",
+        "say over",
+    ];
+    twice.expect(Parting::Recorded, &told);
+}
+
+#[test]
+fn who_waits_to_be_told_of_the_end_is_told_of_a_job_that_never_ran() {
+    let mut worker = Scripted::new(&[Then::HookEnds]).asked(Request::Cancel);
+    worker.descriptor.on_end = Some(vec![Bytes(b"true".to_vec())]);
+    let told = ["record cancelled 0 for good", "say over", "start the hook"];
+    worker.expect(Parting::Recorded, &told);
+    let mut paused = Scripted::new(&[]).asked(Request::Pause);
+    paused.descriptor.on_end = Some(vec![Bytes(b"true".to_vec())]);
+    let told = ["record paused 0 for good", "say over"];
+    paused.expect(Parting::Recorded, &told);
+}
+
+#[test]
+fn a_control_file_that_stays_empty_is_thrown_away() {
+    for for_long in [false, true] {
+        let mut worker = Scripted::new(&[Then::Over(0)]);
+        worker.empty_for_long = for_long;
+        let control = Place::of_job(&worker.id, Name::Control);
+        worker.disk.image_mut().put(&control, b"");
+        let id = worker.id.clone();
+        assert_eq!(run(&mut worker, &id), Ok(Parting::Recorded));
+        assert_eq!(worker.disk.image().bytes(&control).is_none(), for_long);
+        assert!(worker.is_answered());
+    }
 }

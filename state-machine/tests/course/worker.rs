@@ -8,6 +8,7 @@ use state_machine::course::{
 };
 use state_machine::disk::{Dir, Disk, Name, Place};
 use state_machine::id::{JobId, Ticket};
+use state_machine::job::State;
 use state_machine::protocol::book::Book;
 use state_machine::protocol::create::{Durable, Made, create};
 use state_machine::protocol::hold::{Recorded, newborn};
@@ -48,7 +49,11 @@ pub(super) struct Scripted {
     pub(super) left: VecDeque<u32>,
     pub(super) told_to_end: bool,
     pub(super) told_to_end_while_it_waits: bool,
-    /// How often the disk does not let it record an end.
+    /// How often its command cannot be started.
+    pub(super) unready: u32,
+    /// Whether an empty control file has been so for long enough.
+    pub(super) empty_for_long: bool,
+    /// How often the disk does not let it record an end or a pause.
     pub(super) refusals: u32,
     pub(super) early: Option<bool>,
     pub(super) told: Vec<String>,
@@ -77,6 +82,8 @@ impl Scripted {
             left: VecDeque::new(),
             told_to_end: false,
             told_to_end_while_it_waits: false,
+            unready: 0,
+            empty_for_long: false,
             refusals: 0,
             early: None,
             told: Vec::new(),
@@ -185,7 +192,8 @@ impl Worker for Scripted {
     }
 
     fn try_if_due(&mut self) -> Result<Written, Fault> {
-        if self.refusals > 0 && self.book.status().state.is_terminal() {
+        let state = self.book.status().state;
+        if self.refusals > 0 && (state.is_terminal() || state == State::Paused) {
             self.refusals -= 1;
             return Ok(Written::NotYet);
         }
@@ -206,8 +214,8 @@ impl Worker for Scripted {
         Ok(())
     }
 
-    fn stays_empty(&mut self, _: bool) -> Result<bool, Fault> {
-        Ok(false)
+    fn stays_empty(&mut self, is_empty: bool) -> Result<bool, Fault> {
+        Ok(is_empty && self.empty_for_long)
     }
 
     fn is_told_to_end(&mut self) -> Result<bool, Fault> {
@@ -230,6 +238,10 @@ impl Worker for Scripted {
 
     fn prepare(&mut self, tree: Handle) -> Result<Result<Handle, Refused>, Fault> {
         self.tell("prepare");
+        if let Some(left) = self.unready.checked_sub(1) {
+            self.unready = left;
+            return Ok(Err(Refused::start("no more processes")));
+        }
         Ok(Ok(tree))
     }
 
@@ -361,6 +373,7 @@ impl Worker for Scripted {
                     self.ask(request);
                     HookWoke::Look
                 }
+                Then::Stubborn => HookWoke::Show(Show::Surviving("7 (x)".into())),
                 other => panic!("{other:?} over a hook"),
             },
         )
