@@ -280,7 +280,7 @@ impl Marks {
 }
 
 /// Whether `pid` has a descriptor of that file through which the file is locked exclusively.
-fn holds_lock(pid: Pid, file: (u64, u64)) -> bool {
+pub(super) fn holds_lock(pid: Pid, file: (u64, u64)) -> bool {
     let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;
     };

@@ -5,6 +5,7 @@
 //! files of a job other than the descriptors handed in are nobody's here.
 
 mod bounded;
+mod heirs;
 mod inside;
 mod leader;
 mod leftovers;
@@ -16,12 +17,14 @@ mod signal;
 mod spawn;
 mod stdin;
 mod tenants;
+mod told;
 mod tree;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub(crate) use bounded::{Minder, Outcome, Ran, Work, environment, serve_on_stdin};
+pub(crate) use heirs::Heirs;
 pub(crate) use inside::{Census, census};
 pub(crate) use leader::Leader;
 pub(crate) use leftovers::{DIRECTORY_VARIABLE, Job, count, end};
@@ -31,6 +34,7 @@ pub(crate) use signal::{signal_everyone, signal_one};
 pub(crate) use spawn::{CannotStart, Command, Waiting, fork_command};
 pub(crate) use stdin::socket_on_stdin;
 pub(crate) use tenants::{SLOT_VARIABLE, Tenancy, named};
+pub(crate) use told::Told;
 pub(crate) use tree::{
     Frozen, become_subreaper, freeze, is_empty, is_empty_after_reaping, kill_round, name_all,
     others, reap_adopted, signal_at_once, signal_lone, survivors, thaw,
@@ -39,6 +43,15 @@ pub(crate) use tree::{
 /// When this process started, in clock ticks since boot; 0 where that cannot be read.
 pub(crate) fn start_of_this_process() -> u64 {
     proc::Process::read(proc::own_pid()).map_or(0, |me| me.start)
+}
+
+/// Whether the process with this number that started then lives; `false` where that cannot be read.
+pub(crate) fn lives(pid: u32, started: u64) -> bool {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    pid.and_then(proc::Process::read)
+        .is_some_and(|it| it.start == started && !it.is_dead())
 }
 
 /// The process that has this file locked, as the kernel tells; none where it does not, or nobody has.

@@ -20,7 +20,7 @@ pub(super) fn claim(token: Token, holder: Holder) -> Claim {
 }
 
 /// The boot that this is; empty where the kernel does not tell.
-fn boot_id() -> String {
+pub(super) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
 }

@@ -10,7 +10,7 @@ use state_machine::record::Session;
 use state_machine::stamp;
 
 use super::yard::{is_there, lock_path, place, slot_dir};
-use super::{OpenSession, Slots};
+use super::{OpenSession, Slots, ms};
 use crate::clock;
 use crate::disk::LockFile;
 use crate::error::{Error, Result};
@@ -59,9 +59,7 @@ impl Slots {
     ///
     /// As [`Slots::enter`].
     pub fn renew(&self, token: &Token, expires: Option<Duration>) -> Result<OpenSession> {
-        let expires_at_ms = expires.map(|time| {
-            clock::now_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-        });
+        let expires_at_ms = expires.map(|time| clock::now_ms().saturating_add(ms(time)));
         let expires = expires_at_ms.map(stamp::of_ms);
         match renew(&mut self.store.disk(), token, expires, &ticket())? {
             Renewed::Is(session) => Ok(OpenSession {

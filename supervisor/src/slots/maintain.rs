@@ -22,8 +22,8 @@ use super::claimant::claim;
 use super::inspect::Notes;
 use super::token::new_token;
 use super::who::of_claim;
-use super::yard::{Yard, words};
-use super::{GRACE, Slots};
+use super::yard::{CannotRun, Yard, words};
+use super::{GRACE, MAINTENANCE_VARIABLE, Slots, ms};
 use crate::clock;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::{DiskError, Error, Result};
@@ -60,7 +60,11 @@ impl Slots {
                 pool: pool.to_string(),
             })
         };
-        pools.into_iter().map(maintain).collect()
+        pools
+            .into_iter()
+            .take_while(|_| !self.is_stopped())
+            .map(maintain)
+            .collect()
     }
 
     fn maintain_pool(&self, pool: &PoolName, older_than: Option<Duration>) -> Result<PoolResult> {
@@ -101,6 +105,9 @@ impl Yard<'_> {
         let mut disk = self.store.disk();
         let mut slots = Vec::new();
         for number in numbers(&mut disk, &self.pool)? {
+            if self.is_stopped() {
+                break;
+            }
             if let Some(result) = self.visit(&mut disk, number, upkeep, older_than)? {
                 slots.push(SlotReport {
                     slot: number,
@@ -127,10 +134,14 @@ impl Yard<'_> {
             notes: Notes::default(),
             ran: None,
         };
-        let older_than_ms =
-            older_than.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let older_than_ms = older_than.map(ms);
         let now_ms = clock::now_ms();
-        let maintained = maintain_slot(disk, &pool, number, older_than_ms, now_ms, &mut crew)?;
+        let mut maintained = maintain_slot(disk, &pool, number, older_than_ms, now_ms, &mut crew)?;
+        if let Maintained::Taken(why) = &maintained
+            && crew.yard.end_orphans(number, why)
+        {
+            maintained = maintain_slot(disk, &pool, number, older_than_ms, now_ms, &mut crew)?;
+        }
         let ran = crew.ran.take();
         Ok(Some(match maintained {
             Maintained::NotDue(last_maintained) => SlotResult::NotDue { last_maintained },
@@ -205,7 +216,7 @@ impl Crew<FsDisk> for Keeper<'_, '_> {
     fn run(&mut self, _: &mut FsDisk, occupant: &Occupant<LockFile>) -> Result<Ended, DiskError> {
         let number = occupant.number();
         let (path, log) = artifact(self.yard.store, &format!("{}-{number}", self.yard.pool))?;
-        let (outcome, duration_ms) = self.command(occupant, &log);
+        let (outcome, duration_ms) = self.command(occupant, &log)?;
         self.ran = Some((duration_ms, path));
         Ok(Ended {
             outcome,
@@ -215,15 +226,23 @@ impl Crew<FsDisk> for Keeper<'_, '_> {
 }
 
 impl Keeper<'_, '_> {
-    fn command(&mut self, occupant: &Occupant<LockFile>, mut log: &File) -> (Outcome, u64) {
+    fn command(
+        &mut self,
+        occupant: &Occupant<LockFile>,
+        mut log: &File,
+    ) -> Result<(Outcome, u64), DiskError> {
         let number = occupant.number();
         let argv = words(&self.upkeep.command);
         if let Some(done) = self.yard.clear_stale_lock(occupant.lock().as_fd()) {
             let _ = writeln!(log, "outlive: {done}");
         }
         let mut env = environment();
-        env.retain(|(name, _)| name != SLOT_VARIABLE && name != super::SESSION_VARIABLE);
+        let own = [SLOT_VARIABLE, super::SESSION_VARIABLE, MAINTENANCE_VARIABLE];
+        env.retain(|(name, _)| !own.iter().any(|own| name == own));
         env.push((SLOT_VARIABLE.into(), self.yard.slot_dir(number).into()));
+        let token = self.claim.token.as_str();
+        env.push((MAINTENANCE_VARIABLE.into(), token.into()));
+        let begun = clock::since_boot();
         let ran = self.yard.run(&Work {
             argv: &argv,
             env: &env,
@@ -238,10 +257,17 @@ impl Keeper<'_, '_> {
         });
         let ran = match ran {
             Ok(ran) => ran,
-            Err(why) => {
-                // A file that cannot be written to is no reason to record less.
+            // A file that cannot be written to is no reason to record less.
+            Err(CannotRun::NotBegun(why)) => {
                 let _ = writeln!(log, "outlive: the command cannot be run: {why}");
-                return (Outcome::Failed { exit: None }, 0);
+                return Ok((Outcome::Failed { exit: None }, 0));
+            }
+            Err(CannotRun::Lost(why)) => {
+                let _ = writeln!(log, "outlive: the command is ended: {why}");
+                // The slot is not given back over the heads of those that work in it still.
+                self.yard.end_own_orphans(number, &self.claim)?;
+                let ran = clock::since_boot().saturating_sub(begun);
+                return Ok((Outcome::Interrupted, ms(ran)));
             }
         };
         if let Some(leftovers) = &ran.leftovers {
@@ -249,6 +275,9 @@ impl Keeper<'_, '_> {
                 log,
                 "outlive: left running when it ended, and ended: {leftovers}"
             );
+        }
+        if ran.outcome == process::Outcome::Stopped {
+            let _ = writeln!(log, "outlive: told to stop, and ended");
         }
         let outcome = match ran.outcome {
             process::Outcome::Succeeded => Outcome::Succeeded,
@@ -258,6 +287,6 @@ impl Keeper<'_, '_> {
             process::Outcome::TimedOut => Outcome::TimedOut,
             process::Outcome::Stopped => Outcome::Interrupted,
         };
-        (outcome, ran.duration_ms)
+        Ok((outcome, ran.duration_ms))
     }
 }

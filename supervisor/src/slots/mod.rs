@@ -14,6 +14,7 @@ mod inspect;
 mod lodging;
 mod maintain;
 mod open;
+mod orphans;
 mod remove;
 mod repair;
 mod standing;
@@ -22,12 +23,14 @@ mod who;
 mod yard;
 
 use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use state_machine::id::{PoolName, Token};
 
+use self::yard::is_readable;
 use crate::error::Result;
 use crate::process::Minder;
 use crate::store::Store;
@@ -68,6 +71,7 @@ type MakeMinder = dyn Fn() -> Result<Minder> + Send + Sync;
 pub struct Slots {
     store: Store,
     make_minder: Arc<MakeMinder>,
+    stop: Option<Arc<OwnedFd>>,
 }
 
 impl fmt::Debug for Slots {
@@ -122,7 +126,25 @@ impl Slots {
         Slots {
             store,
             make_minder: Arc::new(make_minder),
+            stop: None,
         }
+    }
+
+    /// The same, but that what is under way is ended in order as soon as something can be read from this descriptor: the command
+    /// that runs is asked to end, and killed after its grace, and no other is begun. Nothing is read from it.
+    #[must_use]
+    pub fn until(self, stop: OwnedFd) -> Slots {
+        Slots {
+            stop: Some(Arc::new(stop)),
+            ..self
+        }
+    }
+
+    /// Whether what is under way is to be ended.
+    fn is_stopped(&self) -> bool {
+        self.stop
+            .as_ref()
+            .is_some_and(|stop| is_readable(stop.as_fd()))
     }
 
     /// The store.
@@ -131,5 +153,13 @@ impl Slots {
     }
 }
 
+/// The variable that holds the token of a maintenance in the environment of its command.
+pub(crate) const MAINTENANCE_VARIABLE: &str = "OUTLIVE_MAINTENANCE";
+
 /// The variable that names the session whose command a process is.
 pub(crate) const SESSION_VARIABLE: &str = "OUTLIVE_SESSION";
+
+/// A time in whole milliseconds.
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,7 +1,5 @@
 //! Opening a session.
 
-use std::time::Duration;
-
 use state_machine::id::PoolName;
 use state_machine::protocol::slot::find::{Found, find};
 use state_machine::protocol::slot::occupy::{Occupant, Why};
@@ -14,7 +12,7 @@ use super::inspect::Notes;
 use super::token::new_token;
 use super::who::in_the_way;
 use super::yard::Yard;
-use super::{OpenSession, SessionSpec, Slots};
+use super::{OpenSession, SessionSpec, Slots, ms};
 use crate::clock;
 use crate::disk::LockFile;
 use crate::error::{Error, Result};
@@ -72,28 +70,38 @@ impl Slots {
     }
 }
 
-fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Yard<'_> {
     /// An idle slot, fit to be used.
     pub(super) fn find(&mut self) -> Result<Occupant<LockFile>> {
         let mut disk = self.store.disk();
         let (pool, most) = (self.pool.clone(), self.most());
-        let mut notes = Notes::default();
-        let found = find(
-            &mut disk,
-            &pool,
-            most,
-            clock::now_ms(),
-            &mut |_, occupant| Ok(self.inspect(occupant, &mut notes)),
-        )?;
-        match found {
-            Found::Slot(occupant) => Ok(occupant),
-            Found::Busy => Err(Error::Busy(format!("the pool {pool}"))),
-            Found::None(whys) => Err(self.none(&whys, &notes)),
+        let mut is_second = false;
+        loop {
+            let mut notes = Notes::default();
+            let found = find(
+                &mut disk,
+                &pool,
+                most,
+                clock::now_ms(),
+                &mut |_, occupant| Ok(self.inspect(occupant, &mut notes)),
+            )?;
+            match found {
+                Found::Slot(occupant) => return Ok(occupant),
+                Found::Busy => return Err(Error::Busy(format!("the pool {pool}"))),
+                Found::None(whys) if is_second || !self.end_all_orphans(&whys) => {
+                    return Err(self.none(&whys, &notes));
+                }
+                Found::None(_) => is_second = true,
+            }
         }
+    }
+
+    /// Kill what dead maintenances have left in slots; whether one of them may be had now.
+    fn end_all_orphans(&self, whys: &[(u32, Why)]) -> bool {
+        let ended = whys
+            .iter()
+            .filter(|(number, why)| self.end_orphans(*number, why));
+        ended.count() > 0
     }
 
     /// Why there is none.

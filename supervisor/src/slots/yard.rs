@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use state_machine::config::PoolSetup;
 use state_machine::disk::{Dir, Name};
 use state_machine::id::PoolName;
@@ -15,7 +16,7 @@ use super::artifact::artifact;
 use super::{GIT_TIME, GRACE, MakeMinder, Slots};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::process::{Minder, Tenancy, pid_that_locks};
+use crate::process::{Minder, Ran, SLOT_VARIABLE, Tenancy, Work, pid_that_locks};
 use crate::store::{Store, os_string, slots_of};
 use crate::workspace::{
     Chore, Hands, Judgement, Source, Trouble, Workspace, clear_maintenance_lock,
@@ -31,10 +32,21 @@ pub(super) struct Yard<'s> {
     pub(super) setup: PoolSetup,
     make_minder: &'s MakeMinder,
     minder: Option<Minder>,
+    /// Readable when what is under way is to be ended.
+    stop: Option<BorrowedFd<'s>>,
     /// How long git and the pool's commands have taken.
     pub(super) spent: Duration,
     /// Where what the last of the pool's commands wrote is that failed.
     evidence: Option<PathBuf>,
+}
+
+/// Why a command was not run to its end.
+#[derive(Debug)]
+pub(super) enum CannotRun {
+    /// Nobody can be made who runs it.
+    NotBegun(Error),
+    /// Who ran it was lost, for this reason.
+    Lost(String),
 }
 
 /// One of the pool's own commands.
@@ -61,6 +73,7 @@ impl Slots {
             setup,
             make_minder: self.make_minder.as_ref(),
             minder: None,
+            stop: self.stop.as_ref().map(|stop| stop.as_fd()),
             spent: Duration::ZERO,
             evidence: None,
         })
@@ -122,23 +135,33 @@ impl Yard<'_> {
         held: BorrowedFd<'_>,
         work: impl FnOnce(&mut Hands<'_>) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
-        let minder = match &mut self.minder {
-            Some(minder) => minder,
-            empty => empty.insert((self.make_minder)().map_err(|error| Trouble::Lost {
-                what: "commands".into(),
-                why: error.to_string(),
-            })?),
-        };
+        let stop = self.stop;
+        let minder = self.minder().map_err(|error| Trouble::Lost {
+            what: "commands".into(),
+            why: error.to_string(),
+        })?;
         let begun = clock::since_boot();
         let done = work(&mut Hands {
             minder,
             held: Some(held),
-            stop: None,
+            stop,
             within: GIT_TIME,
             grace: GRACE,
         });
         self.spent += clock::since_boot().saturating_sub(begun);
+        if let Err(Trouble::Lost { .. }) = &done {
+            // It is gone, or has something of this left.
+            self.minder = None;
+        }
         done
+    }
+
+    /// Who runs commands, made when it is first needed.
+    fn minder(&mut self) -> Result<&mut Minder> {
+        match &mut self.minder {
+            Some(minder) => Ok(minder),
+            empty => Ok(empty.insert((self.make_minder)()?)),
+        }
     }
 
     /// Make what a slot is to hold.
@@ -174,9 +197,11 @@ impl Yard<'_> {
             return self.with_hands(held, |hands| work(hands, None));
         };
         let (path, log) = artifact(self.store, &format!("{}-{number}-{word}", self.pool))?;
+        let slot_dir = self.slot_dir(number);
         let done = self.with_hands(held, |hands| {
             let chore = Chore {
                 argv: &argv,
+                mark: (SLOT_VARIABLE, slot_dir.as_os_str()),
                 timeout: CHORE_TIME,
                 log: log.as_fd(),
             };
@@ -206,21 +231,20 @@ impl Yard<'_> {
         }
     }
 
-    /// Run one command in a slot.
-    pub(super) fn run(
-        &mut self,
-        work: &crate::process::Work<'_>,
-    ) -> Result<crate::process::Ran, String> {
-        let minder = match &mut self.minder {
-            Some(minder) => minder,
-            empty => empty.insert((self.make_minder)().map_err(|error| error.to_string())?),
-        };
-        let ran = minder.run(work, None);
-        if ran.is_err() {
-            // It is lost, or has something of this command left.
+    /// Run one command in a slot. Where it is lost on the way, something of it may be left.
+    pub(super) fn run(&mut self, work: &Work<'_>) -> Result<Ran, CannotRun> {
+        let stop = self.stop;
+        let minder = self.minder().map_err(CannotRun::NotBegun)?;
+        let ran = minder.run(work, stop);
+        ran.map_err(|error| {
             self.minder = None;
-        }
-        ran.map_err(|error| error.to_string())
+            CannotRun::Lost(error.to_string())
+        })
+    }
+
+    /// Whether whoever does this is to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(is_readable)
     }
 
     /// What went wrong with a slot, and where more of it is.
@@ -273,6 +297,16 @@ pub(super) fn lock_path(store: &Store, pool: &PoolName, number: u32) -> PathBuf 
 /// The words of a command.
 pub(super) fn words(words: &[Bytes]) -> Vec<OsString> {
     words.iter().map(os_string).collect()
+}
+
+/// Whether something can be read from a descriptor now.
+pub(super) fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether anything stands at a path.

@@ -229,9 +229,13 @@ impl<'h, 'a> Git<'h, 'a> {
         chore: &Chore<'_>,
     ) -> Result<Ran, Trouble> {
         let begun = since_boot();
+        let (name, value) = chore.mark;
+        let mut env = environment();
+        env.retain(|(known, _)| known != name);
+        env.push((name.into(), value.to_owned()));
         let work = Work {
             argv: chore.argv,
-            env: &environment(),
+            env: &env,
             cwd: dir,
             umask: Some(UMASK),
             stdin: None,

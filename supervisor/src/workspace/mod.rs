@@ -38,7 +38,7 @@ mod trouble;
 mod unfinished;
 mod work;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -89,6 +89,8 @@ pub(crate) struct Hands<'a> {
 pub(crate) struct Chore<'a> {
     /// Program and arguments.
     pub(crate) argv: &'a [OsString],
+    /// What it has in its environment beside the rest: the name and the value.
+    pub(crate) mark: (&'a str, &'a OsStr),
     /// How long it may take.
     pub(crate) timeout: Duration,
     /// A file, open for appending, for all that it writes.

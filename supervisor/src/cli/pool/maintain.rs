@@ -1,5 +1,7 @@
 //! `outlive pool maintain`: keep slots warm.
 
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
@@ -10,6 +12,8 @@ use super::status::words;
 use super::{Part, pool, pool_if_named, slots_of};
 use crate::cli::arguments::{duration, flag, json};
 use crate::cli::{exit, print};
+use crate::error::DiskError;
+use crate::process::Told;
 use crate::store::Store;
 
 pub(super) const PART: Part = Part { declare, run };
@@ -48,7 +52,12 @@ struct Identity<'a> {
 fn run(store: &Store, matches: &ArgMatches) -> anyhow::Result<u8> {
     let older_than = matches.get_one::<Duration>("older-than").copied();
     let pool = pool_if_named(matches)?;
-    let reports = slots_of(store).maintain(pool.as_ref(), older_than)?;
+    let cannot_hear = |error| DiskError::new("hear", Path::new("signals"), error);
+    let told = Told::listen().map_err(cannot_hear)?;
+    let stop = told.as_fd().try_clone_to_owned().map_err(cannot_hear)?;
+    let reports = slots_of(store)
+        .until(stop)
+        .maintain(pool.as_ref(), older_than)?;
     if matches.get_flag("json") {
         let identities = reports.iter().map(|report| Identity {
             identity: &report.pool,
@@ -62,6 +71,8 @@ fn run(store: &Store, matches: &ArgMatches) -> anyhow::Result<u8> {
             show(report)?;
         }
     }
+    // Who was told to end is ended, with what he did up to then said.
+    told.obey().map_err(cannot_hear)?;
     let has_failed = reports.iter().any(PoolReport::has_failed);
     Ok(if has_failed { exit::FAILED } else { 0 })
 }

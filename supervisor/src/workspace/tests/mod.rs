@@ -210,6 +210,7 @@ impl Bench {
         let argv: Vec<OsString> = ["sh", "-c", script].map(OsString::from).into();
         let chore = Chore {
             argv: &argv,
+            mark: ("OUTLIVE_TEST_MARK", "1".as_ref()),
             timeout: Duration::from_secs(60),
             log: log.as_fd(),
         };
