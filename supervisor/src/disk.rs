@@ -29,7 +29,7 @@ use state_machine::record::{
 use crate::error::DiskError;
 use crate::sys;
 
-pub use tape::record_in;
+pub use tape::{listen, record_in};
 pub use taped::FsDisk;
 
 /// No record is longer than this, in bytes: what is, is damaged. Arguments and environment are far below it.

@@ -25,6 +25,9 @@ use crate::until::{DEADLINE, until};
 /// The variable that marks everything that a bench runs.
 pub const MARKER: &str = "OUTLIVE_TEST_BENCH";
 
+/// The variable that says after how much of what it asks of the disk the binary under test is killed.
+pub const DIE_AFTER: &str = "OUTLIVE_TEST_DIE_AFTER";
+
 /// Where tapes are kept, from the root of a store.
 pub const TAPES: &str = "../tape";
 

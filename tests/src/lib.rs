@@ -27,7 +27,7 @@ mod tape;
 mod until;
 
 pub use audit::{LEGAL, is_terminal};
-pub use bench::{Background, Bench, Bystander, MARKER, TAPES};
+pub use bench::{Background, Bench, Bystander, DIE_AFTER, MARKER, TAPES};
 pub use census::{Process, state_of};
 pub use client::{Client, Supervised};
 pub use job::Job;

@@ -22,6 +22,8 @@ const LIMIT: usize = 1 << 20;
 /// Whether tapes are kept. A flag of its own, so that a program in which nobody sets it does not even hold the code.
 static KEPT: AtomicBool = AtomicBool::new(false);
 static DIR: OnceLock<PathBuf> = OnceLock::new();
+/// What is called for each line.
+static LISTENER: OnceLock<fn()> = OnceLock::new();
 
 thread_local! {
     static TAPE: RefCell<Option<Tape>> = const { RefCell::new(None) };
@@ -36,6 +38,12 @@ pub fn record_in(dir: PathBuf) {
     if DIR.set(dir).is_ok() {
         KEPT.store(true, Ordering::Relaxed);
     }
+}
+
+/// Call this each time when a line of a tape is on disk: what the line tells of has happened, and what comes next has not. For
+/// checkers that kill a process between any two of its effects. Only the first call counts.
+pub fn listen(listener: fn()) {
+    let _ = LISTENER.set(listener);
 }
 
 /// Whether tapes are kept.
@@ -56,6 +64,9 @@ pub(super) fn write(root: &Path, line: impl FnOnce() -> Line) {
         tape.insert(here.unwrap_or_else(|| Tape::begin(dir)))
             .write(line);
     });
+    if let Some(listener) = LISTENER.get() {
+        listener();
+    }
 }
 
 /// The tape of one thread.

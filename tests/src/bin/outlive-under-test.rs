@@ -2,11 +2,16 @@
 //! has a fresh one.
 //!
 //! It keeps tapes where there is a directory for them: in that of `OUTLIVE_TAPE` (in none where that is empty), or in
-//! `tape` beside the store. That it needs no variable is for the tests that look at a job's environment.
+//! `tape` beside the store. That it needs no variable is for the tests that look at a job's environment. Where
+//! `OUTLIVE_TEST_DIE_AFTER` is a number, it is killed when it has asked so much of the disk.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use outlive_tests::TAPES;
+use outlive_tests::{DIE_AFTER, TAPES};
+
+/// How much may still be asked of the disk.
+static LEFT: AtomicU32 = AtomicU32::new(0);
 
 fn main() -> ExitCode {
     outlive::worker_if_asked();
@@ -14,5 +19,21 @@ fn main() -> ExitCode {
     if !tapes.is_empty() {
         outlive::disk::record_in(tapes.into());
     }
+    let order = std::env::var(DIE_AFTER).ok();
+    if let Some(number) = order.and_then(|number| number.parse().ok()) {
+        LEFT.store(number, Ordering::Relaxed);
+        outlive::disk::listen(die_in_time);
+    }
     outlive::cli::main()
+}
+
+fn die_in_time() {
+    if LEFT.fetch_sub(1, Ordering::Relaxed) <= 1 {
+        let me = rustix::process::getpid();
+        let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
+        // It is on its way; nothing more may happen on the disk.
+        loop {
+            std::thread::park();
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! befell others (the numbers S01 … name their faults).
 
 mod jobs;
+mod killed;
 mod maintenance;
 mod removal;
 mod sessions;
