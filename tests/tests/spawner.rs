@@ -84,7 +84,7 @@ fn hear_left(spawner: &Spawner, job: &Job, code: i32) {
 fn refused(spawner: &Spawner, job: &JobId, word: &str) {
     spawner.ask(job, Some(1)).unwrap();
     match next(spawner) {
-        Answer::Refused { job: of, why } => {
+        Answer::Refused { job: of, why, .. } => {
             assert_eq!(of, *job);
             assert!(why.contains(word), "'{word}' is not in: {why}");
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use state_machine::dependency::{self, Dependency, waited_for};
 use state_machine::disk::Place;
-use state_machine::id::JobId;
+use state_machine::id::{JobId, PoolName};
 use state_machine::job::State;
 use state_machine::protocol::look::{Look as Looked, View, look, look_at};
 use state_machine::protocol::supervise::{fail_unmet, is_asked};
@@ -15,8 +15,8 @@ use state_machine::record::{After, Descriptor, Kind};
 use state_machine::schedule::Rank;
 use state_machine::supervise::{Need, Readiness, keeps_busy, need, readiness, resume_delay_ms};
 
-use super::pool::{Enqueue, Leave, Occupy, PoolActor};
-use super::root::{Await, ComesAfter, Ended, PoolOf, Root, Standing};
+use super::pool::{Enqueue, Full, Leave, Occupy, PoolActor};
+use super::root::{Await, AwaitSlots, ComesAfter, Ended, PoolOf, Root, Standing};
 use super::starts::{Start, Starts};
 use super::{Vigil, backoff, off, off_long};
 use crate::clock;
@@ -521,6 +521,24 @@ impl JobActor {
         self.rest(backoff(self.refusals + 1), ctx);
     }
 
+    /// Its pool has no slot to be had: it waits there, with everybody else, until one is given back.
+    fn waits_for_a_slot(&mut self, ctx: &mut Context<JobActor>) {
+        self.given = None;
+        self.refusals += 1;
+        if let Some(pool) = &self.pool {
+            pool.do_send(Full);
+        }
+        if let Some(name) = self.pool_name() {
+            self.root.do_send(AwaitSlots(name));
+        }
+        self.is_free_again(ctx);
+    }
+
+    fn pool_name(&self) -> Option<PoolName> {
+        let name = self.descriptor.as_ref()?.pool.as_deref()?;
+        PoolName::parse(name).ok()
+    }
+
     fn rest(&mut self, time: Duration, ctx: &mut Context<JobActor>) {
         self.given = None;
         self.refusals += 1;
@@ -594,13 +612,15 @@ impl Handler<Heard> for JobActor {
             Answer::Forked { .. } | Answer::Started { .. } => {}
             // The next job need not wait until this end is recorded.
             Answer::Vacated { .. } => self.leave_pool(),
-            Answer::Refused { why, .. } => {
+            Answer::Refused { why, full, .. } => {
                 if self.refusals == 0 {
                     tracing::info!(job = %self.job.id(), why, "no worker; it is looked at again");
                 } else {
                     tracing::debug!(job = %self.job.id(), why, tries = self.refusals, "no worker");
                 }
-                // A slot that a session has may be given back at any time, and nobody is told of that.
+                if full {
+                    return self.waits_for_a_slot(ctx);
+                }
                 self.rest(backoff(self.refusals + 1).min(REFUSED), ctx);
             }
             Answer::Left { .. } => self.came_to_nothing(ctx),

@@ -1,15 +1,20 @@
 //! The actor of one pool: who waits, who is inside, and who is next. The order is [`state_machine::schedule`]'s.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use actix::prelude::*;
 use state_machine::id::{JobId, PoolName};
 use state_machine::schedule::{Pool, Rank};
 
-use super::Vigil;
 use super::job::JobActor;
 use super::slot::{Fill, SlotActor, Vacate};
 use super::starts::Starts;
+use super::{Vigil, backoff};
+use crate::slots::{GivenBack, Vacancies};
+
+/// How long nobody looks for a slot where none was to be had and none was given back since.
+const LONGEST_REST: Duration = Duration::from_secs(5);
 
 /// A job waits for a slot.
 #[derive(Message)]
@@ -49,6 +54,16 @@ pub(super) struct Configure {
 #[rtype(result = "()")]
 pub(super) struct Admit(pub(super) bool);
 
+/// A job that was admitted found no slot to be had that has a place.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Full;
+
+/// How the slots are that have a place, seen after one of them has changed. Whether anybody waits for one.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub(super) struct Seen(pub(super) Vacancies);
+
 /// How the pool stands.
 #[derive(Message)]
 #[rtype(result = "Report")]
@@ -67,6 +82,13 @@ pub(super) struct PoolActor {
     name: PoolName,
     core: Pool,
     admits: bool,
+    /// Somebody found no slot to be had, and none was given back since. The timer is for what nobody gives back: a slot whose
+    /// holder has died, and one in which a process stands.
+    full: Option<SpawnHandle>,
+    /// How often in a row that was so.
+    fruitless: u32,
+    /// The idle slots that were seen last: each giving back is a reason to look for a slot once.
+    seen: BTreeMap<u32, GivenBack>,
     waiting: HashMap<JobId, Addr<JobActor>>,
     slots: BTreeMap<u32, Addr<SlotActor>>,
     starts: Addr<Starts>,
@@ -85,6 +107,9 @@ impl PoolActor {
             name,
             core: Pool::new(slots, paused),
             admits,
+            full: None,
+            fruitless: 0,
+            seen: BTreeMap::new(),
             waiting: HashMap::new(),
             slots: BTreeMap::new(),
             starts,
@@ -94,6 +119,7 @@ impl PoolActor {
 
     fn admit(&mut self) {
         while self.admits
+            && self.full.is_none()
             && let Some(admitted) = self.core.admit()
         {
             let Some(job) = self.waiting.remove(&admitted.id) else {
@@ -106,6 +132,14 @@ impl PoolActor {
                 id: admitted.id,
                 job,
             });
+        }
+    }
+
+    /// Have somebody look for a slot again.
+    fn is_full_no_more(&mut self, ctx: &mut Context<PoolActor>) {
+        if let Some(timer) = self.full.take() {
+            ctx.cancel_future(timer);
+            self.admit();
         }
     }
 
@@ -165,6 +199,7 @@ impl Handler<Occupy> for PoolActor {
 
     fn handle(&mut self, found: Occupy, _: &mut Context<PoolActor>) {
         self.waiting.remove(&found.id);
+        self.fruitless = 0;
         self.core.occupy(&found.id, found.slots, found.number);
     }
 }
@@ -183,13 +218,46 @@ impl Handler<Leave> for PoolActor {
     }
 }
 
+impl Handler<Full> for PoolActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Full, ctx: &mut Context<PoolActor>) {
+        if self.full.is_some() {
+            return;
+        }
+        self.fruitless += 1;
+        let rest = backoff(self.fruitless).min(LONGEST_REST);
+        tracing::debug!(pool = %self.name, ?rest, "no slot is to be had");
+        let timer = ctx.run_later(rest, |actor, ctx| actor.is_full_no_more(ctx));
+        self.full = Some(timer);
+    }
+}
+
+impl Handler<Seen> for PoolActor {
+    type Result = bool;
+
+    fn handle(&mut self, Seen(now): Seen, ctx: &mut Context<PoolActor>) -> bool {
+        let before = std::mem::replace(&mut self.seen, now.idle);
+        let is_new = |(number, given_back)| before.get(number) != Some(given_back);
+        let waits = self.full.is_some();
+        if waits && self.seen.iter().any(is_new) {
+            tracing::debug!(pool = %self.name, "a slot was given back");
+            self.fruitless = 0;
+            self.is_full_no_more(ctx);
+        }
+        waits
+    }
+}
+
 impl Handler<Configure> for PoolActor {
     type Result = ();
 
-    fn handle(&mut self, setup: Configure, _: &mut Context<PoolActor>) {
+    fn handle(&mut self, setup: Configure, ctx: &mut Context<PoolActor>) {
         if (setup.slots, setup.paused) != (self.core.slots(), self.core.is_paused()) {
             let (slots, paused) = (setup.slots, setup.paused);
             tracing::info!(pool = %self.name, slots, paused, "the pool is set up anew");
+            self.fruitless = 0;
+            self.is_full_no_more(ctx);
         }
         self.core.configure(setup.slots, setup.paused);
         self.admit();

@@ -1,7 +1,7 @@
 //! The root of the supervisor: it holds the lock, brings the other actors up in order, passes notices on, and takes
 //! everything down again. What is asked of the supervisor as a whole is asked of it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -19,13 +19,14 @@ use tokio::sync::oneshot;
 use super::clock::ClockSet;
 use super::job::{JobActor, Look, OneLess, PoolIs};
 use super::keeper::{Cease, Keeper, SetUp};
-use super::pool::{Admit, Configure, PoolActor, Tell};
+use super::pool::{Admit, Configure, PoolActor, Seen, Tell};
 use super::starts::{Serve, Source, Starts};
 use super::subscribers::{Subscribe, Subscribers};
 use super::sweeper::{Grown, Keep, Spare, SpareNoMore, Sweeper};
 use super::{Vigil, backoff, off};
 use crate::disk::LockFile;
 use crate::error::{DiskError, Result};
+use crate::slots::Slots;
 use crate::socket::{self, Server};
 use crate::store::{Store, processors};
 use crate::watcher::{self, Watcher};
@@ -78,6 +79,11 @@ pub(super) struct Await {
     pub(super) after: Vec<JobId>,
     pub(super) id: JobId,
 }
+
+/// Somebody waits for a slot of this pool that has a place.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct AwaitSlots(pub(super) PoolName);
 
 /// A job that has not ended comes after others. They are kept until it has, so that it stays known how they ended.
 #[derive(Message)]
@@ -177,6 +183,9 @@ pub(crate) struct Root {
     starts: Addr<Starts>,
     sweeper: Addr<Sweeper>,
     keeper: Addr<Keeper>,
+    slots: Slots,
+    /// The pools whose slots are watched, as somebody waits for one.
+    awaited: BTreeSet<PoolName>,
     jobs: HashMap<JobId, Known>,
     /// How many of them it is to stay for.
     busy: usize,
@@ -243,7 +252,8 @@ impl Root {
         watcher: Watcher,
         mailbox: Mailbox<watcher::Changed>,
     ) -> Addr<Root> {
-        let keeper = Keeper::new(settings.store.slots(&settings.launcher)).start();
+        let slots = settings.store.slots(&settings.launcher);
+        let keeper = Keeper::new(slots.clone()).start();
         let source = Source {
             store: settings.store.clone(),
             launcher: settings.launcher,
@@ -264,6 +274,8 @@ impl Root {
             starts: starts.clone(),
             sweeper,
             keeper,
+            slots,
+            awaited: BTreeSet::new(),
             jobs: HashMap::new(),
             busy: 0,
             running: 0,
@@ -468,6 +480,47 @@ impl Root {
         let pool = PoolActor::new(name.clone(), slots, paused, admits, self.starts.clone()).start();
         self.pools.insert(name.clone(), pool.clone());
         pool
+    }
+
+    /// Tell a pool how its slots are, as one of them may have been given back. Where nobody waits for that, they are watched no
+    /// more.
+    fn see_slots(&mut self, name: PoolName, twice: bool, ctx: &mut Context<Root>) {
+        let Some(pool) = self.pools.get(&name).cloned() else {
+            return;
+        };
+        let (slots, of) = (self.slots.clone(), name.clone());
+        off(move || slots.vacancies(&of))
+            .into_actor(self)
+            .then(move |vacancies, actor, _| {
+                let seen = match vacancies {
+                    Ok(vacancies) => {
+                        if actor.awaited.contains(&name) {
+                            actor.watcher.watch_slots(&name, &vacancies.numbers);
+                        }
+                        Some(pool.send(Seen(vacancies)))
+                    }
+                    // It is tried again after a while all the same.
+                    Err(error) => {
+                        tracing::debug!(pool = %name, %error, "its slots cannot be looked at");
+                        None
+                    }
+                };
+                async move {
+                    match seen {
+                        Some(seen) => (name, seen.await.unwrap_or(false)),
+                        None => (name, true),
+                    }
+                }
+                .into_actor(actor)
+            })
+            .map(move |(name, is_awaited), actor, ctx| {
+                if twice {
+                    actor.see_slots(name, false, ctx);
+                } else if !is_awaited && actor.awaited.remove(&name) {
+                    actor.watcher.forget_slots(&name);
+                }
+            })
+            .spawn(ctx);
     }
 
     fn seen(&mut self, id: &JobId, ctx: &mut Context<Root>) {
@@ -682,10 +735,14 @@ impl Handler<Changed> for Root {
         match notices {
             Notices::Everything => {
                 self.see_that_the_lock_stands(ctx);
+                for pool in self.awaited.clone() {
+                    self.see_slots(pool, false, ctx);
+                }
                 self.scan(ctx);
             }
             Notices::Of(subjects) => {
                 let (mut jobs, mut pools, mut gone) = (false, false, false);
+                let mut slots = BTreeSet::new();
                 for subject in subjects {
                     match subject {
                         watcher::Changed::Job(id) => {
@@ -701,8 +758,14 @@ impl Handler<Changed> for Root {
                             gone = true;
                         }
                         watcher::Changed::Pools | watcher::Changed::Pool(_) => pools = true,
+                        watcher::Changed::Slot(pool, _) => {
+                            slots.insert(pool);
+                        }
                         watcher::Changed::Jobs => jobs = true,
                     }
+                }
+                for pool in slots {
+                    self.see_slots(pool, false, ctx);
                 }
                 if gone {
                     self.see_that_the_lock_stands(ctx);
@@ -714,6 +777,16 @@ impl Handler<Changed> for Root {
                 }
             }
         }
+    }
+}
+
+impl Handler<AwaitSlots> for Root {
+    type Result = ();
+
+    fn handle(&mut self, AwaitSlots(pool): AwaitSlots, ctx: &mut Context<Root>) {
+        // What is given back before they are watched is seen by the second look.
+        let is_first = self.awaited.insert(pool.clone());
+        self.see_slots(pool, is_first, ctx);
     }
 }
 

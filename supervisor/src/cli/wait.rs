@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
+use state_machine::id::PoolName;
 use state_machine::job::State;
 use state_machine::protocol::look::View;
 
@@ -10,6 +11,7 @@ use super::arguments::{duration, find_jobs, flag, jobs, json};
 use super::{Verb, exit, print};
 use crate::error::Result;
 use crate::store::{Job, Report, Store, exit_code};
+use crate::worker::Launcher;
 use crate::{clock, error::Error};
 
 pub(super) const VERB: Verb = Verb {
@@ -33,11 +35,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let store = Store::open_default()?;
     let jobs = find_jobs(&store, matches)?;
     let timeout = matches.get_one::<Duration>("timeout").copied();
+    let deadline = timeout.map(|timeout| clock::since_boot() + timeout);
     let ended = if matches.get_flag("any") {
         vec![wait_for_any(&store, &jobs, timeout)?]
     } else {
         wait_for_all(&jobs, timeout)?
     };
+    let left = || deadline.map(|deadline| deadline.saturating_sub(clock::since_boot()));
+    for view in &ended {
+        until_the_slot_is_left(&store, view, left())?;
+    }
     if matches.get_flag("json") {
         let reports: Vec<Report> = ended
             .iter()
@@ -63,6 +70,23 @@ fn wait_for_all(jobs: &[Job], timeout: Option<Duration>) -> Result<Vec<View>> {
             job.wait(left)
         })
         .collect()
+}
+
+/// Whoever waits for a job that works in a slot may want the slot next.
+fn until_the_slot_is_left(store: &Store, view: &View, timeout: Option<Duration>) -> Result<()> {
+    let pool = view.descriptor.pool.as_deref();
+    let (Some(pool), Some(number)) = (pool, view.status.slot) else {
+        return Ok(());
+    };
+    match PoolName::parse(pool) {
+        Ok(pool) if view.state.is_terminal() => store.slots(&Launcher::this_program()).until_left(
+            &pool,
+            number,
+            &view.descriptor.id,
+            timeout,
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn wait_for_any(store: &Store, jobs: &[Job], timeout: Option<Duration>) -> Result<View> {

@@ -11,6 +11,7 @@ mod close;
 mod enter;
 mod environment;
 mod inspect;
+mod leaving;
 mod lodging;
 mod maintain;
 mod open;
@@ -19,6 +20,7 @@ mod remove;
 mod repair;
 mod standing;
 mod token;
+mod vacancy;
 mod who;
 mod yard;
 
@@ -42,6 +44,7 @@ pub(crate) use self::lodging::Lodging;
 pub use self::remove::{Left, Removal};
 pub use self::repair::Repaired;
 pub use self::standing::{PoolSlots, SlotStanding};
+pub(crate) use self::vacancy::{GivenBack, Vacancies};
 
 /// How long all of git's work about one slot may take.
 const GIT_TIME: Duration = Duration::from_secs(600);

@@ -9,6 +9,7 @@ use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 use state_machine::id::JobId;
 
 use super::message::Word;
+use crate::worker::FULL;
 
 /// How much a worker can say of its start, in bytes.
 const LONGEST: usize = 4096;
@@ -79,8 +80,9 @@ impl Crew {
                             forked: pid.as_raw_nonzero().get().unsigned_abs(),
                         });
                     }
-                    "refused" => return self.refuse(pid, rest, pass_on),
-                    _ => return self.refuse(pid, &line, pass_on),
+                    "refused" => return self.refuse(pid, rest, false, pass_on),
+                    FULL => return self.refuse(pid, rest, true, pass_on),
+                    _ => return self.refuse(pid, &line, false, pass_on),
                 }
                 continue;
             }
@@ -98,16 +100,17 @@ impl Crew {
         if starting.holds {
             self.starting.remove(&pid);
         } else {
-            self.refuse(pid, "the worker was lost before it took the job", pass_on);
+            let why = "the worker was lost before it took the job";
+            self.refuse(pid, why, false, pass_on);
         }
     }
 
-    fn refuse(&mut self, pid: Pid, why: &str, pass_on: &mut impl FnMut(Word)) {
+    fn refuse(&mut self, pid: Pid, why: &str, full: bool, pass_on: &mut impl FnMut(Word)) {
         self.starting.remove(&pid);
         // It is reaped all the same, and then nobody asks whose it was: it never had the job.
         if let Some(job) = self.workers.remove(&pid) {
             self.jobs.remove(&job);
-            pass_on(Word::refused(job, why));
+            pass_on(Word::refused(job, why, full));
         }
     }
 

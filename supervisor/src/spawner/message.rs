@@ -47,6 +47,8 @@ pub enum Answer {
         job: JobId,
         /// Why, for people.
         why: String,
+        /// Whether it is because its pool has no slot to be had that has a place: then it is the same for every job of the pool.
+        full: bool,
     },
     /// Nothing of the command is left, so that its slot is idle; the worker records the end now. May be left out.
     Vacated {
@@ -78,7 +80,12 @@ pub(super) enum Word {
     /// [`Answer::Started`].
     Started { job: JobId, started: bool },
     /// [`Answer::Refused`].
-    Refused { job: JobId, refused: String },
+    Refused {
+        job: JobId,
+        refused: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        full: bool,
+    },
     /// [`Answer::Vacated`].
     Vacated { job: JobId, vacated: bool },
     /// [`Answer::Left`].
@@ -92,10 +99,11 @@ impl Word {
         }
     }
 
-    pub(super) fn refused(job: JobId, why: &str) -> Word {
+    pub(super) fn refused(job: JobId, why: &str, full: bool) -> Word {
         Word::Refused {
             job,
             refused: short(why).to_owned(),
+            full,
         }
     }
 
@@ -108,7 +116,11 @@ impl Word {
                 job,
                 running: started,
             },
-            Word::Refused { job, refused } => Answer::Refused { job, why: refused },
+            Word::Refused { job, refused, full } => Answer::Refused {
+                job,
+                why: refused,
+                full,
+            },
             Word::Vacated { job, .. } => Answer::Vacated { job },
             Word::Left { job, left } => Answer::Left { job, code: left },
         })
@@ -141,7 +153,7 @@ mod tests {
             slot: Some(2),
         };
         assert_eq!(encode(&ask), br#"{"job":"7-a","slot":2}"#);
-        let said: [(&str, Word); 7] = [
+        let said: [(&str, Word); 8] = [
             (
                 r#"{"job":"7-a","vacated":true}"#,
                 Word::Vacated {
@@ -167,7 +179,11 @@ mod tests {
             ),
             (
                 r#"{"job":"7-a","refused":"held"}"#,
-                Word::refused(id(), "held"),
+                Word::refused(id(), "held", false),
+            ),
+            (
+                r#"{"job":"7-a","refused":"none","full":true}"#,
+                Word::refused(id(), "none", true),
             ),
             (
                 r#"{"job":"7-a","left":137}"#,
@@ -188,7 +204,7 @@ mod tests {
     fn no_reason_makes_a_message_too_long() {
         for why in ["x".repeat(9000), "ä".repeat(9000), "\u{1}".repeat(9000)] {
             let job = JobId::parse(&format!("7-{}", "a".repeat(40))).unwrap();
-            assert!(encode(&Word::refused(job, &why)).len() < LONGEST);
+            assert!(encode(&Word::refused(job, &why, true)).len() < LONGEST);
         }
     }
 }

@@ -257,7 +257,7 @@ impl<'a> Spawner<'a> {
 
     fn answer(&mut self, ask: Ask) {
         if self.crew.has(&ask.job) {
-            let word = Word::refused(ask.job, "it has a worker already");
+            let word = Word::refused(ask.job, "it has a worker already", false);
             self.unsent.push_back(encode(&word));
             return;
         }
@@ -265,7 +265,7 @@ impl<'a> Spawner<'a> {
         match self.fork(ask) {
             Ok((pid, channel)) => self.crew.add(pid, job, channel),
             Err(error) => {
-                let word = Word::refused(job, &format!("no worker can be made: {error}"));
+                let word = Word::refused(job, &format!("no worker can be made: {error}"), false);
                 self.unsent.push_back(encode(&word));
             }
         }

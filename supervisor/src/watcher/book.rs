@@ -124,6 +124,16 @@ impl Book {
         self.unwatched.remove(place);
     }
 
+    /// Ends the watches on the slots of a pool.
+    pub(super) fn forget_slots(&mut self, pool: &PoolName) {
+        let is_one = |place: &&Changed| matches!(place, Changed::Slot(of, _) if of == pool);
+        let known = self.numbers.keys().chain(&self.unwatched);
+        let slots: Vec<Changed> = known.filter(is_one).cloned().collect();
+        for slot in slots {
+            self.forget(&slot);
+        }
+    }
+
     /// Tries once more to watch what is not watched, if there is anything. Whether there was.
     pub(super) fn mend(&mut self) -> bool {
         let was_blind = self.is_blind();
@@ -282,6 +292,10 @@ impl Book {
             Changed::Job(id) | Changed::Forgotten(id) => self.jobs.join(id.as_str()),
             Changed::Pools => self.pools(),
             Changed::Pool(pool) => self.pools().join(pool.as_str()),
+            Changed::Slot(pool, number) => {
+                let slots = self.pools().join(pool.as_str()).join("slots");
+                slots.join(number.to_string())
+            }
         }
     }
 }
@@ -296,6 +310,7 @@ fn tells_nothing(place: &Changed, name: &[u8]) -> bool {
             Name::Descriptor | Name::Status | Name::Lock | Name::Control
         ),
         Changed::Pool(_) => name != Name::Pool.to_bytes(),
+        Changed::Slot(..) => name != Name::Slot.to_bytes() && name != Name::Occupancy.to_bytes(),
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) enum Changed {
     Pools,
     /// What somebody made of this pool.
     Pool(PoolName),
+    /// Somebody has taken or left this slot, or written its record.
+    Slot(PoolName, u32),
 }
 
 /// The watcher of one store. Dropped, it ends its thread, and with it the poster.
@@ -108,6 +110,23 @@ impl Watcher {
             drop(book);
             self.shared.ring();
         }
+    }
+
+    /// Tells of changes of these slots from now on. Look at them *after* this.
+    pub(crate) fn watch_slots(&self, pool: &PoolName, numbers: &[u32]) {
+        let mut book = self.shared.book();
+        for &number in numbers {
+            book.watch(&Changed::Slot(pool.clone(), number));
+        }
+        if book.is_blind() {
+            drop(book);
+            self.shared.ring();
+        }
+    }
+
+    /// Tells no more of the slots of this pool.
+    pub(crate) fn forget_slots(&self, pool: &PoolName) {
+        self.shared.book().forget_slots(pool);
     }
 
     /// Tells no more of this job, but for what is on its way. Does not wait for the thread.

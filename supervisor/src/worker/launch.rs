@@ -311,10 +311,26 @@ pub(crate) fn become_claiming_worker(
             work(job, held, report, Place::Jobs, terms, left)
         }
         Err(error) => {
-            report.close(&format!("refused {}", on_one_line(&error.to_string())));
+            let word = if is_for_want_of_a_slot(&error) {
+                FULL
+            } else {
+                "refused"
+            };
+            report.close(&format!("{word} {}", on_one_line(&error.to_string())));
             sys::exit_now(1)
         }
     }
+}
+
+/// What a claiming worker says in place of "refused" where every other job of the pool would be refused for the same reason.
+pub(crate) const FULL: &str = "full";
+
+/// Whether no slot with a place is to be had: all are somebody's, broken, or cannot be made.
+fn is_for_want_of_a_slot(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NoSlot { .. } | Error::Kept { .. } | Error::Place { .. }
+    )
 }
 
 /// Whether the other end of a socket is open. What cannot be asked counts as open.

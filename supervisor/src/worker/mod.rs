@@ -34,6 +34,6 @@ mod tree;
 mod wake;
 
 pub(crate) use early::Early;
-pub(crate) use launch::{Launched, Start, Terms, become_claiming_worker, launch, launch_in};
+pub(crate) use launch::{FULL, Launched, Start, Terms, become_claiming_worker, launch, launch_in};
 pub use launcher::{Launcher, serve};
 pub(crate) use launcher::{MARK, Role, remember_that_it_asks};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use outlive_tests::{Job, Ran, bench, until};
+use outlive_tests::{Job, Ran, Supervisor, bench, rounds, until};
 
 use crate::site::Site;
 
@@ -169,5 +169,74 @@ fn a_supervisor_keeps_slots_as_often_as_they_are_to_be() {
     site.pool(&["set", "web", "--slots", "2"]).expect(0);
     until("one is shed", || !sessions[2].path.exists());
     supervisor.end();
+    site.bench.audit();
+}
+
+#[test]
+fn whoever_waited_for_a_job_can_have_its_slot() {
+    let site = Site::new(bench!(), 1, &["--reset", "sleep 0.1"]);
+    for _ in 0..rounds(5) {
+        let job = site.bench.job(&run(&site, &[], "true").expect(0).text());
+        site.bench.run(["wait", job.id()]).expect(0);
+        let one = site.open();
+        site.close(&one).expect(0);
+    }
+    // What a job leaves behind is not waited for.
+    let job = run(&site, &[], "setsid sleep 600 & sleep 0.01")
+        .expect(0)
+        .text();
+    site.bench.run(["wait", &job]).expect(0);
+    site.bench.stop_all();
+    site.bench.audit();
+}
+
+#[test]
+fn a_job_that_waits_for_a_slot_is_told_when_one_is_given_back() {
+    let site = Site::new(bench!(), 1, &[]);
+    let mut supervisor = site.bench.supervise_ready();
+    let count = |supervisor: &Supervisor, what: &str| supervisor.told().matches(what).count();
+    // The next look by the clock may come first, on a machine that is busy enough.
+    until("somebody is told", || {
+        let one = site.open();
+        let before = count(&supervisor, "no slot is to be had");
+        let job = queue(&site, "true");
+        until("there is no slot", || {
+            count(&supervisor, "no slot is to be had") > before
+        });
+        site.close(&one).expect(0);
+        site.bench.run(["wait", job.id()]).expect(0);
+        count(&supervisor, "a slot was given back") > 0
+    });
+    supervisor.until_told("a slot was given back");
+    drop(supervisor);
+    site.bench.crashes();
+    site.bench.audit();
+}
+
+#[test]
+fn those_that_wait_for_a_slot_keep_their_order_and_do_not_all_look_for_it() {
+    // R18.
+    let site = Site::new(bench!(), 1, &[]);
+    let one = site.open();
+    let supervisor = site.bench.supervise_ready();
+    let file = site.bench.file("order");
+    let jobs: Vec<Job<'_>> = (0..12)
+        .map(|nth| queue(&site, &format!("echo {nth} >> {}", file.display())))
+        .collect();
+    let looks = || supervisor.told().matches("no slot is to be had").count();
+    until("it was looked for a few times", || looks() >= 3);
+    assert_eq!(supervisor.told().matches("starting").count(), looks());
+    site.close(&one).expect(0);
+    for job in &jobs {
+        site.bench.run(["wait", job.id()]).expect(0);
+    }
+    let order: Vec<usize> = fs::read_to_string(&file)
+        .unwrap()
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    assert_eq!(order, (0..12).collect::<Vec<_>>());
+    drop(supervisor);
+    site.bench.crashes();
     site.bench.audit();
 }
