@@ -180,7 +180,8 @@ impl Config {
             ground: made
                 .map(|made| made.ground.clone())
                 .unwrap_or_default()
-                .over(&configured.map(Pool::ground).unwrap_or_default()),
+                .over(&configured.map(Pool::ground).unwrap_or_default())
+                .settled(),
         })
     }
 

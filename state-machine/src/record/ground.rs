@@ -50,6 +50,16 @@ impl Ground {
         self.source.is_some() || self.prepare.is_some()
     }
 
+    /// The same, where a command without a word is none: so one is unset that is configured.
+    #[must_use]
+    pub fn settled(mut self) -> Ground {
+        let is_one = |command: &Vec<Bytes>| !command.is_empty();
+        self.prepare = self.prepare.filter(is_one);
+        self.reset = self.reset.filter(is_one);
+        self.maintain = self.maintain.filter(|upkeep| is_one(&upkeep.command));
+        self
+    }
+
     /// This, and what it does not say as `below` says it. How a place is made is said as a whole: who names another source
     /// does not want the other's command as well.
     #[must_use]
@@ -67,6 +77,26 @@ impl Ground {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_without_a_word_is_none() {
+        let below = Ground {
+            source: Some("/repository".into()),
+            reset: Some(vec!["clean".into()]),
+            maintain: Some(Upkeep {
+                command: vec!["warm".into()],
+                timeout_ms: 1,
+                every_ms: None,
+            }),
+            ..Ground::NONE
+        };
+        let above = Ground {
+            reset: Some(Vec::new()),
+            ..Ground::NONE
+        };
+        let both = above.over(&below).settled();
+        assert_eq!((both.reset, both.maintain), (None, below.maintain.clone()));
+    }
 
     #[test]
     fn what_is_said_above_counts_and_the_place_as_a_whole() {

@@ -10,7 +10,7 @@ use state_machine::protocol::pool::Wish;
 use state_machine::record::{Bytes, Ground, MAINTENANCE_TIMEOUT_MS, Upkeep};
 
 use super::{Part, pool, pool_name};
-use crate::cli::arguments::{duration, option};
+use crate::cli::arguments::{duration, flag, option};
 use crate::cli::spec::by_shell;
 use crate::error::{DiskError, Error, Result};
 use crate::store::Store;
@@ -35,12 +35,17 @@ pub(super) const SET: Part = Part {
             .about("Set a pool up otherwise; whoever is inside stays")
             .args([pool(), slots()])
             .args(ground())
+            .args(unset())
     },
     run: |store, matches| {
         let name = pool_name(matches)?;
         let before = store.pool(&name)?.ground;
         let wish = wish(matches, &before)?;
         if wish == Wish::default() {
+            let is_without = UNSET.iter().any(|flag| is_unset(matches, flag));
+            if is_without {
+                return Ok(0);
+            }
             let why = "say what is to be otherwise: see outlive pool set --help";
             return Err(Error::Usage(why.into()).into());
         }
@@ -104,8 +109,38 @@ fn ground() -> Vec<Arg> {
     ]
 }
 
+/// The flags by which something is taken back.
+const UNSET: [&str; 4] = ["no-prepare", "no-reset", "no-maintain", "no-every"];
+
+/// What it is to have no more.
+fn unset() -> Vec<Arg> {
+    let none = |name: &'static str, of: &'static str, help: &'static str| {
+        flag(name, help).conflicts_with(of)
+    };
+    vec![
+        none("no-prepare", "prepare", "Prepare new slots no more"),
+        none(
+            "no-reset",
+            "reset",
+            "Run nothing in a slot that is given back",
+        ),
+        none("no-maintain", "maintain", "Have no maintenance command")
+            .conflicts_with_all(["timeout", "every"]),
+        none("no-every", "every", "Have it run by hand only"),
+    ]
+}
+
+/// Whether this flag is given; 'add' has none of these.
+fn is_unset(matches: &ArgMatches, flag: &str) -> bool {
+    matches!(matches.try_get_one::<bool>(flag), Ok(Some(true)))
+}
+
 fn wish(matches: &ArgMatches, before: &Ground) -> Result<Wish> {
-    let shell = |name| {
+    // A command without a word is none.
+    let shell = |name: &str| {
+        if is_unset(matches, &format!("no-{name}")) {
+            return Some(Vec::new());
+        }
         let command = matches.get_one::<OsString>(name).cloned();
         command.map(|command| -> Vec<Bytes> {
             let words = by_shell(command).into_iter();
@@ -113,12 +148,20 @@ fn wish(matches: &ArgMatches, before: &Ground) -> Result<Wish> {
         })
     };
     let source = matches.get_one::<PathBuf>("source");
+    let source = source.map(|path| absolute(path)).transpose()?;
+    let prepare = shell("prepare");
+    // The two are said together: who changes how new slots are prepared wants worktrees of the same source.
+    let source = source.or_else(|| prepare.as_ref().and(before.source.clone()));
+    if prepare.as_ref().is_some_and(Vec::is_empty) && source.is_none() {
+        let why = "without a source and a command that prepares them its slots would have no place";
+        return Err(Error::Usage(why.into()));
+    }
     Ok(Wish {
         slots: matches.get_one::<u32>("slots").copied(),
         paused: None,
         ground: Ground {
-            source: source.map(|path| absolute(path)).transpose()?,
-            prepare: shell("prepare"),
+            source,
+            prepare,
             reset: shell("reset"),
             maintain: upkeep(matches, shell("maintain"), before)?,
         },
@@ -136,6 +179,7 @@ fn upkeep(
         time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
     };
     let (timeout_ms, every_ms) = (ms("timeout"), ms("every"));
+    let by_itself = !is_unset(matches, "no-every");
     let before = before.maintain.as_ref();
     let Some(command) = command.or_else(|| before.map(|upkeep| upkeep.command.clone())) else {
         if timeout_ms.is_some() || every_ms.is_some() {
@@ -149,8 +193,13 @@ fn upkeep(
         timeout_ms: timeout_ms
             .or(before.map(|upkeep| upkeep.timeout_ms))
             .unwrap_or(MAINTENANCE_TIMEOUT_MS),
-        every_ms: every_ms.or(before.and_then(|upkeep| upkeep.every_ms)),
+        every_ms: every_ms
+            .or(before.and_then(|upkeep| upkeep.every_ms))
+            .filter(|_| by_itself),
     };
+    if upkeep.command.is_empty() && before.is_none() {
+        return Ok(None);
+    }
     Ok((Some(&upkeep) != before).then_some(upkeep))
 }
 
