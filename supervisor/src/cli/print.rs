@@ -12,8 +12,13 @@ use state_machine::record::{Exit, Failure, Kind};
 
 /// Print one line.
 pub(super) fn line(text: &str) -> io::Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// Print one line of bytes that need not be text.
+pub(super) fn bytes(text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(text)?;
     out.write_all(b"\n")?;
     out.flush()
 }

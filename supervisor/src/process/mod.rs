@@ -54,6 +54,19 @@ pub(crate) fn lives(pid: u32, started: u64) -> bool {
         .is_some_and(|it| it.start == started && !it.is_dead())
 }
 
+/// A process for people: its number, its name, and whether it is stopped; none where it is gone.
+pub(crate) fn described(pid: u32) -> Option<String> {
+    let number = i32::try_from(pid).ok();
+    let process = proc::Process::read(rustix::process::Pid::from_raw(number?)?)?;
+    let is_stopped = matches!(process.state, b'T' | b't');
+    let how = if is_stopped {
+        ", which is stopped,"
+    } else {
+        ""
+    };
+    Some(format!("process {pid} ({}){how}", process.comm.display()))
+}
+
 /// The process that has this file locked, as the kernel tells; none where it does not, or nobody has.
 pub(crate) fn pid_that_locks(file: &std::path::Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

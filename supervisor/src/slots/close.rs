@@ -116,6 +116,10 @@ impl Yard<'_> {
             Force::Yes if !tenants.is_empty() => end(&tenancy, &self.name_of(number), closed)?,
             _ => {}
         }
+        // An earlier close may have ended half way, and its holder have gone on with his work.
+        self.workspace(number)
+            .disown_reset()
+            .map_err(|trouble| self.failed(number, &trouble))?;
         let fresh = match self.reset(number, occupant.lock().as_fd()) {
             Err(Trouble::Kept(Judgement::Work(_))) if force == Force::Yes => {
                 self.discard(occupant, closed)
@@ -146,6 +150,11 @@ impl Yard<'_> {
                 closed.broken = Some(why);
                 Ok(())
             }
+            // Who cannot wait until that passes is let go; what is in the slot stays, and is seen to by a repair.
+            Err(trouble) if force == Force::Yes && is_outside(&trouble) => {
+                closed.broken = Some(self.describe(&trouble));
+                Ok(())
+            }
             Err(trouble) => Err(self.failed(number, &trouble)),
         }
     }
@@ -162,6 +171,18 @@ impl Yard<'_> {
         closed.discarded.extend(discarded);
         self.reset(number, held)
     }
+}
+
+/// Whether something is in the way that is no matter of the slot, and may stay so: its source is gone, or git cannot do what it
+/// should.
+fn is_outside(trouble: &Trouble) -> bool {
+    matches!(
+        trouble,
+        Trouble::NotNow(_)
+            | Trouble::Git { .. }
+            | Trouble::TimedOut { .. }
+            | Trouble::Kept(Judgement::Unclear(_))
+    )
 }
 
 /// End everybody who works in a slot.

@@ -45,6 +45,11 @@ impl Yard<'_> {
             notes.busy.insert(number, who.clone());
             return Finding::Busy(who);
         }
+        if occupant.expired().is_some()
+            && let Err(trouble) = self.workspace(number).disown_reset()
+        {
+            return self.made_of(number, &trouble, notes);
+        }
         let made = if self.was_never_had(number) {
             self.make(occupant, notes)
         } else {

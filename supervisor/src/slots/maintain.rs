@@ -148,7 +148,10 @@ impl Yard<'_> {
             Maintained::Taken(why) => taken(why),
             Maintained::Busy(by) => SlotResult::Unavailable { by },
             Maintained::Unavailable => SlotResult::Unavailable {
-                by: "others who look for slots, or have just removed it".into(),
+                by: format!(
+                    "others who look for slots, or have just removed it: {}",
+                    self.busy()
+                ),
             },
             Maintained::Ran(outcome) => {
                 let (duration_ms, artifact) = ran.unwrap_or_default();

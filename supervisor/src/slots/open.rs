@@ -66,7 +66,7 @@ impl Slots {
                 Opened::Gone => {}
             }
         }
-        Err(Error::Busy(format!("the pool {pool}")))
+        Err(yard.busy())
     }
 }
 
@@ -87,7 +87,7 @@ impl Yard<'_> {
             )?;
             match found {
                 Found::Slot(occupant) => return Ok(occupant),
-                Found::Busy => return Err(Error::Busy(format!("the pool {pool}"))),
+                Found::Busy => return Err(self.busy()),
                 Found::None(whys) if is_second || !self.end_all_orphans(&whys) => {
                     return Err(self.none(&whys, &notes));
                 }

@@ -152,7 +152,7 @@ impl Yard<'_> {
             },
             Visit::Taken(why) => return Err(Error::NotNow(in_the_way(number, &why))),
             Visit::NotDue(_) | Visit::Busy => {
-                return Err(Error::Busy(format!("the pool {}", self.pool)));
+                return Err(self.busy());
             }
         };
         let mut places = Vec::new();
@@ -215,15 +215,22 @@ impl Yard<'_> {
         }
         match self.take_place_away(occupant, false, places) {
             Ok(()) => Ok(()),
-            Err(Trouble::Kept(judgement)) if force == Force::Yes => {
-                if let Judgement::Work(_) = judgement {
-                    let mut closed = Closed::default();
-                    // What cannot be given up one by one goes with the rest.
-                    let _ = self.discard(occupant, &mut closed);
-                    removal.discarded.extend(closed.discarded);
-                }
+            Err(trouble @ (Trouble::Kept(_) | Trouble::NotNow(_))) if force == Force::Yes => {
+                let discarded = match &trouble {
+                    Trouble::Kept(Judgement::Work(work)) => {
+                        // For what can be put aside. What cannot be given up one by one goes with the rest.
+                        let _ = self.discard(occupant, &mut Closed::default());
+                        work.iter().map(ToString::to_string).collect()
+                    }
+                    // Nothing was begun in it, or begun to be taken away.
+                    Trouble::Kept(Judgement::Unfinished(_)) => Vec::new(),
+                    other => vec![format!("whatever was in it, unseen: {other}")],
+                };
                 let gone = self.take_place_away(occupant, true, places);
-                gone.map_err(|trouble| self.failed(number, &trouble))
+                gone.map_err(|trouble| self.failed(number, &trouble))?;
+                let named = discarded.iter().map(|what| format!("{slot}: {what}"));
+                removal.discarded.extend(named);
+                Ok(())
             }
             Err(Trouble::Kept(judgement)) if !is_there(&self.place(number)) => {
                 // There is nothing to be lost any more, but perhaps commits that only its registration leads to.
@@ -235,6 +242,10 @@ impl Yard<'_> {
             Err(Trouble::Kept(judgement)) => Err(Error::Kept {
                 slot,
                 why: format!("{judgement}; discard it with --force"),
+            }),
+            Err(trouble @ Trouble::NotNow(_)) => Err(Error::Kept {
+                slot,
+                why: format!("{trouble}; give it up with --force"),
             }),
             Err(trouble) => Err(self.failed(number, &trouble)),
         }

@@ -1,12 +1,13 @@
 //! How slots stand, as files and locks have it. Nothing is changed, and nobody is asked.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use state_machine::config::PoolSetup;
 use state_machine::id::PoolName;
 use state_machine::protocol::slot::look::{LookSlot, SlotView, Standing, look_at_slots};
-use state_machine::record::{Holder, Outcome};
+use state_machine::record::{Bytes, Holder, Outcome};
 use state_machine::slot::State;
 
 use super::Slots;
@@ -22,6 +23,7 @@ pub struct PoolSlots {
     /// What its slots are copies of, by the name under which it is maintained: the pool's own.
     pub identity: String,
     /// The repository that they are worktrees of, if they are that.
+    #[serde(serialize_with = "optional_path")]
     pub source: Option<PathBuf>,
     /// Those that were made, by number.
     pub slots: Vec<SlotStanding>,
@@ -39,6 +41,7 @@ pub struct SlotStanding {
     /// Since when, as an RFC 3339 stamp.
     pub since: Option<String>,
     /// Where one works in it.
+    #[serde(serialize_with = "any_path")]
     pub path: PathBuf,
     /// When it was last maintained, however that ended.
     pub last_maintained: Option<String>,
@@ -159,5 +162,17 @@ fn standing(view: SlotView, path: PathBuf) -> SlotStanding {
             broken: Some(why),
             ..known
         },
+    }
+}
+
+/// A path as JSON: a string, or `{"hex": "…"}` where it is no text.
+pub(crate) fn any_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    Bytes(path.as_os_str().as_bytes().to_vec()).serialize(serializer)
+}
+
+fn optional_path<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => any_path(path, serializer),
+        None => serializer.serialize_none(),
     }
 }

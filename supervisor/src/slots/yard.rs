@@ -10,13 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use state_machine::config::PoolSetup;
 use state_machine::disk::{Dir, Name};
 use state_machine::id::PoolName;
+use state_machine::protocol::slot::place::placement_lock;
 use state_machine::record::Bytes;
 
 use super::artifact::artifact;
 use super::{GIT_TIME, GRACE, MakeMinder, Slots};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::process::{Minder, Ran, SLOT_VARIABLE, Tenancy, Work, pid_that_locks};
+use crate::process::{Minder, Ran, SLOT_VARIABLE, Tenancy, Work, described, pid_that_locks};
 use crate::store::{Store, os_string, slots_of};
 use crate::workspace::{
     Chore, Hands, Judgement, Source, Trouble, Workspace, clear_maintenance_lock,
@@ -110,6 +111,14 @@ impl Yard<'_> {
     /// The process that has a slot's lock, as the kernel tells.
     pub(super) fn who_locks(&self, number: u32) -> Option<u32> {
         pid_that_locks(&lock_path(self.store, &self.pool, number))
+    }
+
+    /// The error for whoever found others looking for slots all the time: one who does not go on is named.
+    pub(super) fn busy(&self) -> Error {
+        let lock = self.store.disk().path(&placement_lock(&self.pool));
+        let who = pid_that_locks(&lock).and_then(described);
+        let who = who.map_or(String::new(), |who| format!(" ({who} has its lock)"));
+        Error::Busy(format!("the pool {}{who}", self.pool))
     }
 
     /// Who works in a slot.

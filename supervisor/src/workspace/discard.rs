@@ -1,5 +1,7 @@
 //! Giving up the work in a workspace, by name: what `--force` does.
 
+use std::ffi::OsStr;
+
 use super::git::{Does, Git};
 use super::place::{Entry, lstat, repository};
 use super::reset::Force;
@@ -64,11 +66,20 @@ impl Workspace {
     }
 }
 
+/// Whoever has configured no name gives up what he has begun all the same: some of git's verbs want one before they do anything.
+const SOMEBODY: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "outlive"),
+    ("GIT_AUTHOR_EMAIL", "outlive@localhost"),
+    ("GIT_COMMITTER_NAME", "outlive"),
+    ("GIT_COMMITTER_EMAIL", "outlive@localhost"),
+];
+
 /// Have git forget what it has begun, in the way that puts into the stash what it has put aside. One that fails is no matter:
 /// what is left is overwritten, and judged afterwards.
 fn quit(git: &mut Git<'_, '_>, workspace: &Workspace, entry: &Entry) -> Result<(), Trouble> {
     let is_am = lstat(&entry.path.join("rebase-apply/applying"))?.is_some();
     let apply = if is_am { "am" } else { "rebase" };
+    let somebody = SOMEBODY.map(|(name, value)| (name, OsStr::new(value)));
     for (mark, arguments) in [
         ("rebase-merge", ["rebase", "--quit"].as_slice()),
         ("rebase-apply", &[apply, "--quit"]),
@@ -81,7 +92,7 @@ fn quit(git: &mut Git<'_, '_>, workspace: &Workspace, entry: &Entry) -> Result<(
         ("BISECT_START", &["bisect", "reset", "HEAD"]),
     ] {
         if lstat(&entry.path.join(mark))?.is_some() {
-            git.call(workspace.dir(), Does::Change, arguments, None, &[])?;
+            git.call(workspace.dir(), Does::Change, arguments, None, &somebody)?;
         }
     }
     Ok(())

@@ -157,7 +157,7 @@ impl<'h, 'a> Git<'h, 'a> {
         does: Does,
         arguments: &[A],
         input: Option<&[u8]>,
-        variables: &[(&str, &Path)],
+        variables: &[(&str, &OsStr)],
     ) -> Result<Said, Trouble> {
         let what = || format!("git {}", verb(arguments));
         let mut argv: Vec<OsString> = vec!["git".into()];

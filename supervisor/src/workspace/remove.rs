@@ -23,7 +23,7 @@ impl Workspace {
     /// Take it away: the directory is renamed to `trash`, which is on the same file system and not there yet, and its registration
     /// deleted. One that was interrupted goes on.
     ///
-    /// By `force`, one is taken too that holds work, or is missing or broken. What is not its own is never taken: a directory that
+    /// By `force`, one is taken too that holds work, is missing or broken, or whose source is not there any more. What is not its own is never taken: a directory that
     /// belongs to another repository or is registered for another place, and a link.
     ///
     /// # Errors
@@ -37,6 +37,9 @@ impl Workspace {
         force: bool,
     ) -> Result<Removed, Trouble> {
         let is_under_way = self.unfinished()?;
+        if is_under_way.is_none() && self.is_nothing(hands)? {
+            return Ok(Removed::Nothing);
+        }
         if !force && is_under_way.is_none() {
             match self.examine(hands)? {
                 Judgement::Sound => {}
@@ -44,9 +47,11 @@ impl Workspace {
             }
         }
         let source = self.repository_dir();
-        let repository = source
-            .map(|source| repository(&mut self.git(hands), source))
-            .transpose()?;
+        let repository = match source.map(|source| repository(&mut self.git(hands), source)) {
+            // It may be gone for good, and with it all that it has registered.
+            Some(Err(Trouble::NotNow(_))) if force && self.is_left_by_its_source()? => None,
+            repository => repository.transpose()?,
+        };
         let goes = self.is_to_go(repository.as_ref(), force || is_under_way.is_some())?;
         self.begin(Unfinished::Removal)?;
         if goes {
@@ -61,6 +66,34 @@ impl Workspace {
             Removed::ToErase
         } else {
             Removed::Nothing
+        })
+    }
+
+    /// Whether there is nothing at its path and nothing is registered for it, so that nothing can be lost.
+    fn is_nothing(&self, hands: &mut Hands<'_>) -> Result<bool, Trouble> {
+        if occupant(self.dir())? != Occupant::Nothing {
+            return Ok(false);
+        }
+        let Some(source) = self.repository_dir() else {
+            return Ok(true);
+        };
+        match repository(&mut self.git(hands), source) {
+            Ok(repository) => Ok(repository.entries_for(self)?.is_empty()),
+            // Whoever goes on finds out the same.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Whether its source is not there, and what stands at its path is a worktree of that or nothing.
+    fn is_left_by_its_source(&self) -> Result<bool, Trouble> {
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        let Some(source) = self.repository_dir().filter(|source| !is_there(source)) else {
+            return Ok(false);
+        };
+        Ok(match occupant(self.dir())? {
+            Occupant::Nothing => true,
+            Occupant::Linked(entry) => entry.starts_with(source),
+            _ => false,
         })
     }
 

@@ -10,7 +10,7 @@ use super::erase::soften;
 use super::git::{Does, Git};
 use super::judge::Examined;
 use super::place::{Repository, lstat, repository};
-use super::settings::remember_base;
+use super::settings::{base, remember_base};
 use super::status::{ARGUMENTS, Status};
 use super::tracked::Tracked;
 use super::unfinished::Unfinished;
@@ -56,8 +56,15 @@ impl Workspace {
             Judgement::Work(_) if force == Force::Yes => {}
             other => return Err(Trouble::Kept(other)),
         }
+        let was_base = examined.entry.as_ref().map(base).transpose()?.flatten();
         self.begin(Unfinished::Reset)?;
-        self.refresh(&mut git, &repository, &examined, force)?;
+        if let Err(trouble) = self.refresh(&mut git, &repository, &examined, force) {
+            if matches!(trouble, Trouble::Git { .. }) && force == Force::No {
+                // Where this fails as well, the reset stays unfinished.
+                let _ = self.take_back(&mut git, &examined, was_base);
+            }
+            return Err(trouble);
+        }
         let ran = command
             .map(|command| git.chore("reset", self.dir(), command))
             .transpose()?;
@@ -67,6 +74,22 @@ impl Workspace {
             other => return Err(Trouble::Kept(other)),
         }
         Ok(ran)
+    }
+
+    /// Take back what a reset has done half way that git has refused: the tree was sound before it, and is to be found so, and not
+    /// with half of another one in it.
+    fn take_back(
+        &self,
+        git: &mut Git<'_, '_>,
+        examined: &Examined,
+        base: Option<String>,
+    ) -> Result<(), Trouble> {
+        git.change(self.dir(), &["reset", "--hard", "--quiet"])?;
+        git.change(self.dir(), &["clean", "-d", "--quiet", "-f"])?;
+        if let (Some(entry), Some(base)) = (&examined.entry, base) {
+            remember_base(entry, &base)?;
+        }
+        self.disown_reset()
     }
 
     fn reset_directory(
@@ -120,9 +143,13 @@ impl Workspace {
     /// Have git change the tree; should directories be in the way that nobody may write to, they are made writable.
     fn change_or_soften(&self, git: &mut Git<'_, '_>, arguments: &[&str]) -> Result<(), Trouble> {
         match git.change(self.dir(), arguments) {
-            Err(Trouble::Git { .. }) => {
+            Err(first @ Trouble::Git { .. }) => {
                 soften(self.dir());
-                git.change(self.dir(), arguments)
+                match git.change(self.dir(), arguments) {
+                    // The second may only complain of what the first has done half way.
+                    Err(Trouble::Git { .. }) => Err(first),
+                    other => other,
+                }
             }
             other => other,
         }

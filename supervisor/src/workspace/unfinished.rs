@@ -69,17 +69,25 @@ impl Workspace {
         Ok(())
     }
 
+    /// Take the mark of a reset away, as somebody has the workspace still: what is in it may be his, and is judged.
+    pub(crate) fn disown_reset(&self) -> Result<(), Trouble> {
+        self.unmark(Unfinished::Reset)
+    }
+
     /// Take every mark away.
     pub(super) fn finish(&self) -> Result<(), Trouble> {
-        for what in Unfinished::ALL {
-            let mark = self.mark(what);
-            match fs::remove_file(&mark) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(DiskError::new("remove", &mark, error).into());
-                }
-                _ => {}
+        Unfinished::ALL
+            .into_iter()
+            .try_for_each(|what| self.unmark(what))
+    }
+
+    fn unmark(&self, what: Unfinished) -> Result<(), Trouble> {
+        let mark = self.mark(what);
+        match fs::remove_file(&mark) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(DiskError::new("remove", &mark, error).into())
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

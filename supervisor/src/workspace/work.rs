@@ -210,7 +210,7 @@ fn changed_in(
     index: &Path,
     paths: &[u8],
 ) -> Result<Vec<PathBuf>, Trouble> {
-    let variable = [("GIT_INDEX_FILE", index)];
+    let variable = [("GIT_INDEX_FILE", index.as_os_str())];
     let mut call = |arguments: &[&str], input: Option<&[u8]>| {
         git.call(dir, Does::Change, arguments, input, &variable)
     };

@@ -4,6 +4,7 @@
 mod jobs;
 mod killed;
 mod maintenance;
+mod odd;
 mod removal;
 mod sessions;
 mod site;

@@ -1,6 +1,7 @@
 //! `outlive pool open`: have a slot to work in.
 
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
@@ -9,7 +10,7 @@ use serde::Serialize;
 use super::{Part, pool, pool_name, slots_of};
 use crate::cli::arguments::{duration, json, option};
 use crate::cli::print;
-use crate::slots::{OpenSession, SessionSpec};
+use crate::slots::{OpenSession, SessionSpec, any_path};
 use crate::store::Store;
 
 pub(super) const PART: Part = Part { declare, run };
@@ -49,7 +50,8 @@ struct Report<'a> {
     token: &'a str,
     pool: &'a str,
     slot: u32,
-    path: &'a PathBuf,
+    #[serde(serialize_with = "any_path")]
+    path: &'a Path,
     expires_at_ms: Option<u64>,
     /// How long git and the pool's own commands took for it.
     work_ms: u64,
@@ -66,6 +68,9 @@ pub(super) fn show(session: &OpenSession, as_json: bool) -> anyhow::Result<()> {
             work_ms: u64::try_from(session.work.as_millis()).unwrap_or(u64::MAX),
         });
     }
-    print::line(&format!("{}\t{}", session.token, session.path.display()))?;
+    // Byte for byte: it is there to be used.
+    let mut line = format!("{}\t", session.token).into_bytes();
+    line.extend(session.path.as_os_str().as_bytes());
+    print::bytes(&line)?;
     Ok(())
 }
