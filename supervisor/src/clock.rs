@@ -23,6 +23,12 @@ pub(crate) fn since_boot() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// The boot that this is; empty where the kernel does not tell.
+pub(crate) fn boot_id() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
 /// What wakes a `poll` at a time since boot, also when that time came while the machine was suspended.
 #[derive(Debug)]
 pub(crate) struct Alarm {

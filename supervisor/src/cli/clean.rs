@@ -47,6 +47,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     } else {
         sweep(&store, matches)?
     };
+    if !swept.forgotten.is_empty() {
+        store.forget_remembered();
+    }
     let collected = store.collect();
     for kept in &swept.kept {
         exit::say(&format!("{} is kept: {}", kept.id, kept.why));

@@ -14,8 +14,9 @@ use crate::error::{DiskError, Result};
 use crate::store::Store;
 
 /// What may stand in the root of a store.
-const ROOT: [&str; 16] = [
+const ROOT: [&str; 17] = [
     "format",
+    "listing",
     "supervisor.lock",
     "supervisor.log",
     "supervisor.log.1",

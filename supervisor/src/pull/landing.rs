@@ -214,9 +214,3 @@ fn of_path_shown(why: String, kind: io::ErrorKind) -> Cause {
         _ => never(why),
     }
 }
-
-/// What tells this boot from any other.
-pub(super) fn boot() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    id.map_or(String::new(), |id| id.trim().to_owned())
-}

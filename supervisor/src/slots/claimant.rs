@@ -14,13 +14,7 @@ pub(super) fn claim(token: Token, holder: Holder) -> Claim {
         holder,
         pid: std::process::id(),
         started: start_of_this_process(),
-        boot_id: boot_id(),
+        boot_id: clock::boot_id(),
         since: stamp::of_ms(clock::now_ms()),
     }
-}
-
-/// The boot that this is; empty where the kernel does not tell.
-pub(super) fn boot_id() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
 }

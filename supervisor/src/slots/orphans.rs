@@ -7,8 +7,8 @@ use state_machine::protocol::slot::occupy::Why;
 use state_machine::record::{Claim, Holder};
 
 use super::MAINTENANCE_VARIABLE;
-use super::claimant::boot_id;
 use super::yard::{Yard, lock_path};
+use crate::clock;
 use crate::error::DiskError;
 use crate::process::{self, Heirs};
 
@@ -52,5 +52,5 @@ impl Yard<'_> {
 
 /// Whether whoever made a claim is dead for certain.
 fn is_dead(claim: &Claim) -> bool {
-    claim.boot_id == boot_id() && !process::lives(claim.pid, claim.started)
+    claim.boot_id == clock::boot_id() && !process::lives(claim.pid, claim.started)
 }

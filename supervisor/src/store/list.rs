@@ -1,11 +1,15 @@
 //! Every job of a store: finding them, looking at each, and putting them in order. What is true about one is decided by
-//! the protocol `look`; this room only does it many times, and fast. Nothing is remembered from one listing to the next.
+//! the protocol `look`; this room only does it many times, and fast. What has ended, and is on disk as it was, need not be
+//! read again: `remembered.rs`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use state_machine::disk::{Dir, Disk, Place};
 use state_machine::id::JobId;
 use state_machine::protocol::look::{Look, View, look};
 
 use super::Store;
+use super::remembered::{Line, Remembered, learn, worth_learning};
 use crate::disk::FsDisk;
 use crate::error::{Error, Result};
 
@@ -44,7 +48,7 @@ impl Store {
                 .ok_or_else(|| "its name is not UTF-8".to_owned())
                 .and_then(|word| JobId::parse(&word).map_err(|why| format!("its name {why}")));
             match parsed {
-                Ok(id) => ids.push((made_at_ms(&id), id)),
+                Ok(id) => ids.push((made_at_ms(id.as_str()), id)),
                 Err(why) => strange.push(Error::Damaged {
                     path: self.disk.path(&Dir::Jobs.at(name)),
                     why,
@@ -61,16 +65,15 @@ impl Store {
     ///
     /// Only when the listing itself cannot be had: a job that cannot be read is among [`Listing::damaged`].
     pub fn list(&self) -> Result<Listing> {
-        self.list_on(&self.disk)
+        let (ids, mut damaged) = self.entries()?;
+        let seen = shared_out(&ids, &self.disk, |disk, id| self.see(disk, id, |view| view));
+        let jobs = in_order(&ids, seen, &mut damaged);
+        Ok(Listing { jobs, damaged })
     }
 
     /// As [`Store::list`], but that no command has its environment: most of a descriptor, and what few ask for.
     pub(crate) fn list_outlines(&self) -> Result<Listing> {
-        self.list_on(&self.disk.without_environments())
-    }
-
-    fn list_on(&self, disk: &FsDisk) -> Result<Listing> {
-        let (jobs, damaged) = self.seen(disk, |view| view)?;
+        let (jobs, damaged) = self.show_all(|view| view)?;
         Ok(Listing { jobs, damaged })
     }
 
@@ -80,16 +83,41 @@ impl Store {
         &self,
         show: impl Fn(View) -> T + Sync,
     ) -> Result<(Vec<T>, Vec<Error>)> {
-        self.seen(&self.disk.without_environments(), show)
+        let (entries, remembered) = if Remembered::is_there(self) {
+            at_once(|| self.entries(), || Remembered::of(self))
+        } else {
+            (self.entries(), Remembered::of(self))
+        };
+        let (ids, mut damaged) = entries?;
+        let lines = remembered.lines_of(&ids);
+        let learns = worth_learning(&lines);
+        let disk = self.disk.without_environments();
+        let ids_and_lines: Vec<_> = ids.iter().zip(lines).collect();
+        let seen = shared_out(&ids_and_lines, &disk, |disk, &(id, line)| {
+            if let Some(line) = line
+                && let Some(view) = remembered.view(id, line)
+            {
+                let seen = Seen::Job(view.descriptor.order, show(view));
+                return (seen, Some(Line::Kept(line)));
+            }
+            let stamps = if learns { remembered.stamps(id) } else { None };
+            let mut learned = None;
+            let seen = self.see(disk, id, |view| {
+                learned = stamps.and_then(|stamps| learn(&stamps, &view));
+                show(view)
+            });
+            (seen, learned)
+        });
+        let (seen, lines): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+        let lines: Vec<Line> = lines.into_iter().flatten().collect();
+        remembered.write(self, &lines);
+        let jobs = in_order(&ids, seen, &mut damaged);
+        Ok((jobs, damaged))
     }
 
-    fn seen<T: Send>(
-        &self,
-        disk: &FsDisk,
-        show: impl Fn(View) -> T + Sync,
-    ) -> Result<(Vec<T>, Vec<Error>)> {
-        let (ids, mut damaged) = self.entries()?;
-        let see = |disk: &mut FsDisk, id: &JobId| match look(disk, id) {
+    /// What is true about a job, and what `show` makes of it.
+    fn see<T>(&self, disk: &mut FsDisk, id: &JobId, show: impl FnOnce(View) -> T) -> Seen<T> {
+        match look(disk, id) {
             Ok(Look::Job(view)) => Seen::Job(view.descriptor.order, show(*view)),
             Ok(Look::Gone) => Seen::Gone,
             Ok(Look::Damaged { file, why }) => Seen::Damaged(Error::Damaged {
@@ -97,63 +125,84 @@ impl Store {
                 why: why.0,
             }),
             Err(error) => Seen::Damaged(error.into()),
-        };
-        let mut jobs = Vec::with_capacity(ids.len());
-        let mut in_order = true;
-        for (id, seen) in ids.iter().zip(shared_out(&ids, disk, see)) {
-            match seen {
-                Seen::Job(order, shown) => {
-                    in_order &= order == 0;
-                    jobs.push((made_at_ms(id), order, shown));
-                }
-                Seen::Gone => {}
-                Seen::Damaged(error) => damaged.push(error),
-            }
         }
-        // Those that were made together have one time, and numbers that a word does not sort by.
-        if !in_order {
-            jobs.sort_by_key(|&(made_at_ms, order, _)| (made_at_ms, order));
-        }
-        Ok((
-            jobs.into_iter().map(|(_, _, shown)| shown).collect(),
-            damaged,
-        ))
     }
 }
 
-/// See each of these jobs. Reading thousands of records goes further than one core, so it is shared out.
-fn shared_out<T: Send>(
-    ids: &[JobId],
-    disk: &FsDisk,
-    see: impl Fn(&mut FsDisk, &JobId) -> T + Sync,
-) -> Vec<T> {
-    const WORTH_A_THREAD: usize = 500;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = ids.len().div_ceil(threads).max(WORTH_A_THREAD);
-    let see_all = |share: &[JobId]| -> Vec<T> {
-        let mut disk = disk.clone();
-        share.iter().map(|id| see(&mut disk, id)).collect()
-    };
-    let (ours, theirs) = ids.split_at(share.min(ids.len()));
-    std::thread::scope(|scope| {
-        let see_all = &see_all;
-        let theirs: Vec<_> = theirs
-            .chunks(share)
-            .map(|share| scope.spawn(move || see_all(share)))
-            .collect();
-        let mut all = see_all(ours);
-        for share in theirs {
-            match share.join() {
-                Ok(seen) => all.extend(seen),
-                Err(panic) => std::panic::resume_unwind(panic),
+/// What was made of each of the jobs, oldest first. Those that cannot be read are put with the `damaged`.
+fn in_order<T>(ids: &[JobId], seen: Vec<Seen<T>>, damaged: &mut Vec<Error>) -> Vec<T> {
+    let mut jobs = Vec::with_capacity(ids.len());
+    let mut in_order = true;
+    for (id, seen) in ids.iter().zip(seen) {
+        match seen {
+            Seen::Job(order, shown) => {
+                in_order &= order == 0;
+                jobs.push((made_at_ms(id.as_str()), order, shown));
             }
+            Seen::Gone => {}
+            Seen::Damaged(error) => damaged.push(error),
         }
-        all
+    }
+    // Those that were made together have one time, and numbers that a word does not sort by.
+    if !in_order {
+        jobs.sort_by_key(|&(made_at_ms, order, _)| (made_at_ms, order));
+    }
+    jobs.into_iter().map(|(_, _, shown)| shown).collect()
+}
+
+/// Do both, one of them on a thread of its own.
+fn at_once<A: Send, B: Send>(one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        (one(), joined(other))
     })
 }
 
-/// When a job was made, as its id says, for ordering.
-fn made_at_ms(id: &JobId) -> u64 {
-    let digits = id.as_str().split('-').next().unwrap_or_default();
+/// See each of these jobs. Reading thousands of records goes further than one core, so it is shared out: in small shares, as
+/// the cores may have other things to do.
+fn shared_out<I: Sync, T: Send>(
+    jobs: &[I],
+    disk: &FsDisk,
+    see: impl Fn(&mut FsDisk, &I) -> T + Sync,
+) -> Vec<T> {
+    const SHARE: usize = 250;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let shares: Vec<&[I]> = jobs.chunks(SHARE).collect();
+    let next = AtomicUsize::new(0);
+    let see_some = || {
+        let mut disk = disk.clone();
+        let mut seen = Vec::new();
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(share) = shares.get(number)
+        {
+            let share: Vec<T> = share.iter().map(|job| see(&mut disk, job)).collect();
+            seen.push((number, share));
+        }
+        seen
+    };
+    let mut seen = std::thread::scope(|scope| {
+        let others = 1..threads.min(shares.len());
+        let others: Vec<_> = others.map(|_| scope.spawn(see_some)).collect();
+        let mut seen = see_some();
+        seen.extend(others.into_iter().flat_map(joined));
+        seen
+    });
+    seen.sort_unstable_by_key(|&(number, _)| number);
+    seen.into_iter().flat_map(|(_, share)| share).collect()
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What jobs are ordered by: when they were made, as their ids say, and then the id.
+pub(super) fn age(id: &str) -> (u64, &str) {
+    (made_at_ms(id), id)
+}
+
+fn made_at_ms(id: &str) -> u64 {
+    let digits = id.split('-').next().unwrap_or_default();
     digits.parse().unwrap_or(u64::MAX)
 }

@@ -8,6 +8,7 @@ mod job;
 mod leftovers;
 mod list;
 mod pools;
+mod remembered;
 mod report;
 mod root;
 mod spec;

@@ -56,7 +56,7 @@ impl Crew {
             voice,
             patience: Patience::default(),
             leaving: Leaving::default(),
-            boot: crate::pull::landing::boot(),
+            boot: crate::clock::boot_id(),
             staging: Dir::Outside(plan.staging.as_os_str().as_bytes().to_vec()),
             mode: mode(),
             root: plan.root.clone(),
