@@ -72,17 +72,37 @@ pub enum Readiness {
     Never(String),
 }
 
+/// What time it is for whoever looks at a job that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// The wall clock, in ms since the epoch.
+    pub now_ms: u64,
+    /// What it said when the one who asks first saw the job wait.
+    pub found_ms: u64,
+    /// How long ago that was, in ms, by a clock that nobody can set.
+    pub watched_ms: u64,
+}
+
+impl Clocks {
+    /// For one who sees the job for the first time.
+    pub fn at_first(now_ms: u64) -> Clocks {
+        Clocks {
+            now_ms,
+            found_ms: now_ms,
+            watched_ms: 0,
+        }
+    }
+}
+
 /// When the job may start, given what those come to that it comes after. One that ran before is not held back again.
 ///
-/// `watched_ms` is how long the one who asks has seen it wait so far, by a clock that nobody can set: where the other one
-/// was set back, the job waits no longer than it was asked to, and one more time as long for each supervisor that died
-/// meanwhile.
+/// A job that was to wait for so long waits for so long, however the clock is set while somebody watches. Where it was set while
+/// nobody did, the job waits no longer than it was asked to once somebody does.
 pub fn readiness(
     descriptor: &Descriptor,
     attempt: u32,
     dependency: Dependency,
-    now_ms: u64,
-    watched_ms: u64,
+    clocks: Clocks,
 ) -> Readiness {
     if attempt > 0 {
         return Readiness::Now;
@@ -90,7 +110,7 @@ pub fn readiness(
     match dependency {
         Dependency::Never(why) => Readiness::Never(why),
         Dependency::Waits => Readiness::Later,
-        Dependency::Met => match remaining_ms(descriptor, now_ms, watched_ms) {
+        Dependency::Met => match remaining_ms(descriptor, clocks) {
             0 => Readiness::Now,
             ms => Readiness::In(ms),
         },
@@ -98,14 +118,16 @@ pub fn readiness(
 }
 
 /// How long the job is still to wait for its time, in ms.
-fn remaining_ms(descriptor: &Descriptor, now_ms: u64, watched_ms: u64) -> u64 {
+fn remaining_ms(descriptor: &Descriptor, clocks: Clocks) -> u64 {
     let Some(due) = descriptor.not_before_ms else {
         return 0;
     };
-    let remaining = due.saturating_sub(now_ms);
     match descriptor.delay_ms {
-        Some(delay) => remaining.min(delay.saturating_sub(watched_ms)),
-        None => remaining,
+        Some(delay) => due
+            .saturating_sub(clocks.found_ms)
+            .min(delay)
+            .saturating_sub(clocks.watched_ms),
+        None => due.saturating_sub(clocks.now_ms),
     }
 }
 

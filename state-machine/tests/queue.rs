@@ -11,7 +11,7 @@ use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::record::{After, AfterWhen, Descriptor};
 use state_machine::schedule::{Pool, Rank};
-use state_machine::supervise::{Readiness, readiness, resume_delay_ms};
+use state_machine::supervise::{Clocks, Readiness, readiness, resume_delay_ms};
 
 const DESCRIPTOR: &[u8] = br#"{"id":"1-x","kind":{"command":{"argv":["true"],"cwd":"/","env":{}}},"display_name":"x","pool":"p","created_at_ms":100}"#;
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
@@ -234,8 +234,9 @@ proptest! {
         job.not_before_ms = delay_ms.map(|delay| now + delay).or(at);
         job.delay_ms = delay_ms;
         let stepped = now.saturating_add_signed(step);
-        let asked = |dependency, now, watched| readiness(&job, 0, dependency, now, watched);
-        match asked(Dependency::Met, stepped, 0) {
+        let at_once = Clocks::at_first(stepped);
+        let asked = |dependency, clocks| readiness(&job, 0, dependency, clocks);
+        match asked(Dependency::Met, at_once) {
             Readiness::Now => {
                 let due = job.not_before_ms.is_none_or(|due| due <= stepped);
                 prop_assert!(due || delay_ms == Some(0));
@@ -243,17 +244,23 @@ proptest! {
             Readiness::In(ms) => {
                 prop_assert!(ms > 0 && delay_ms.is_none_or(|delay| ms <= delay));
                 // Whoever waits so long and looks again finds that it may start.
-                prop_assert_eq!(asked(Dependency::Met, stepped + ms, ms), Readiness::Now);
-                // And where it is set back once more, no later than it was asked to.
-                if let Some(delay) = delay_ms {
-                    prop_assert_eq!(asked(Dependency::Met, now - YEAR_MS, delay), Readiness::Now);
+                let later = Clocks { now_ms: stepped + ms, watched_ms: ms, ..at_once };
+                prop_assert_eq!(asked(Dependency::Met, later), Readiness::Now);
+                // And where it was to wait for so long, neither earlier nor later, wherever the clock is set meanwhile.
+                if delay_ms.is_some() {
+                    for now_ms in [now - YEAR_MS, now + YEAR_MS] {
+                        let soon = Clocks { now_ms, watched_ms: ms - 1, ..at_once };
+                        prop_assert_eq!(asked(Dependency::Met, soon), Readiness::In(1));
+                        let then = Clocks { now_ms, watched_ms: ms, ..at_once };
+                        prop_assert_eq!(asked(Dependency::Met, then), Readiness::Now);
+                    }
                 }
             }
             other => prop_assert!(false, "{other:?}"),
         }
-        prop_assert_eq!(readiness(&job, 1, Dependency::Waits, stepped, 0), Readiness::Now);
-        prop_assert_eq!(asked(Dependency::Waits, stepped, 0), Readiness::Later);
-        let never = asked(Dependency::Never("why".into()), stepped, 0);
+        prop_assert_eq!(readiness(&job, 1, Dependency::Waits, at_once), Readiness::Now);
+        prop_assert_eq!(asked(Dependency::Waits, at_once), Readiness::Later);
+        let never = asked(Dependency::Never("why".into()), at_once);
         prop_assert_eq!(never, Readiness::Never("why".into()));
     }
 

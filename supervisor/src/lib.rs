@@ -14,7 +14,7 @@
 //! it must be), [`cli`] (one file per verb).
 
 mod actors;
-mod clock;
+pub mod clock;
 mod dial;
 mod doctor;
 mod error;

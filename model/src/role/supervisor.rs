@@ -15,7 +15,7 @@ use state_machine::protocol::supervise::{
     Retired, Supervision, claim_supervision, fail_unmet, is_asked, retire,
 };
 use state_machine::schedule::{Pool, Rank};
-use state_machine::supervise::{Need, Readiness, keeps_busy, need, readiness};
+use state_machine::supervise::{Clocks, Need, Readiness, keeps_busy, need, readiness};
 
 use super::{Outcome, Part, SLOTS, recoverer};
 use crate::errand::{Glimpse, Memory};
@@ -229,7 +229,6 @@ fn readiness_of<D: Stage>(
         &view.descriptor,
         view.status.attempt,
         comes_to,
-        now_ms,
-        0,
+        Clocks::at_first(now_ms),
     ))
 }

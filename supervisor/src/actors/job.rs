@@ -13,7 +13,9 @@ use state_machine::protocol::look::{Look as Looked, View, look, look_at};
 use state_machine::protocol::supervise::{fail_unmet, is_asked};
 use state_machine::record::{After, Descriptor, Kind};
 use state_machine::schedule::Rank;
-use state_machine::supervise::{Need, Readiness, keeps_busy, need, readiness, resume_delay_ms};
+use state_machine::supervise::{
+    Clocks, Need, Readiness, keeps_busy, need, readiness, resume_delay_ms,
+};
 
 use super::pool::{Enqueue, Full, Leave, Occupy, PoolActor};
 use super::root::{Await, AwaitSlots, ComesAfter, Ended, PoolOf, Root, Standing};
@@ -130,6 +132,8 @@ pub(super) struct JobActor {
     faults: u32,
     /// Since when it is watched, in time since boot.
     since: Duration,
+    /// What the wall clock said then, in ms since the epoch.
+    found_ms: u64,
     timer: Option<SpawnHandle>,
     /// A look that is due once the job was let alone for a while.
     due: Option<SpawnHandle>,
@@ -161,6 +165,7 @@ impl JobActor {
             unread: 0,
             faults: 0,
             since: clock::since_boot(),
+            found_ms: clock::now_ms(),
             timer: None,
             due: None,
             _vigil: Vigil,
@@ -417,13 +422,12 @@ impl JobActor {
             return self.look_in(rest, ctx);
         }
         let watched = clock::since_boot().saturating_sub(self.since);
-        match readiness(
-            &view.descriptor,
-            view.status.attempt,
-            dependency,
-            clock::now_ms(),
-            u64::try_from(watched.as_millis()).unwrap_or(u64::MAX),
-        ) {
+        let clocks = Clocks {
+            now_ms: clock::now_ms(),
+            found_ms: self.found_ms,
+            watched_ms: u64::try_from(watched.as_millis()).unwrap_or(u64::MAX),
+        };
+        match readiness(&view.descriptor, view.status.attempt, dependency, clocks) {
             Readiness::Now => self.enqueue(&view.descriptor, ctx),
             Readiness::In(ms) => self.look_in(Duration::from_millis(ms), ctx),
             Readiness::Later if self.unannounced.is_empty() => {}

@@ -3,7 +3,8 @@
 //!
 //! It keeps tapes where there is a directory for them: in that of `OUTLIVE_TAPE` (in none where that is empty), or in
 //! `tape` beside the store. That it needs no variable is for the tests that look at a job's environment. Where
-//! `OUTLIVE_TEST_DIE_AFTER` is a number, it is killed when it has asked so much of the disk.
+//! `OUTLIVE_TEST_DIE_AFTER` is a number, it is killed when it has asked so much of the disk; where `OUTLIVE_CLOCK` names a
+//! file, that file sets its wall clock.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
     if let Some(number) = order.and_then(|number| number.parse().ok()) {
         LEFT.store(number, Ordering::Relaxed);
         outlive::disk::listen(die_in_time);
+    }
+    if let Some(file) = std::env::var_os("OUTLIVE_CLOCK") {
+        outlive::clock::set_by_file(file.into());
     }
     outlive::cli::main()
 }
