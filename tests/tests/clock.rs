@@ -177,6 +177,7 @@ fn set_by(by_ms: i64) {
     bench.audit();
 }
 
+/// B72. A manager crashed when the clock was set back, and what was timed hung until the old time was reached again.
 #[test]
 fn a_clock_that_is_set_forward_by_a_year_harms_no_job() {
     set_by(YEAR_MS);

@@ -124,6 +124,7 @@ fn one_of_each(bench: &Bench) -> Vec<(i32, &'static str, outlive_tests::Job<'_>)
     ]
 }
 
+/// B66. A wait was successful whatever had become of the task.
 #[test]
 fn wait_tells_every_kind_of_end_apart() {
     let bench = bench!();

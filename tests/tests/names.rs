@@ -34,6 +34,7 @@ fn twenty_starts_of_one_name_make_one_job() {
     bench.audit();
 }
 
+/// B35. Who came second was told of a failure, and could not tell it from a real one.
 #[test]
 fn twenty_starts_that_are_to_fail_when_it_runs_are_told_the_winner() {
     let bench = bench!();

@@ -90,6 +90,7 @@ fn a_store_that_others_may_write_to_is_refused() {
     bench.audit();
 }
 
+/// B43. What a newer version had written was written over by an older one.
 #[test]
 fn a_store_of_another_format_is_refused_and_left() {
     let bench = bench!();
