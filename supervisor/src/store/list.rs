@@ -9,7 +9,7 @@ use state_machine::id::JobId;
 use state_machine::protocol::look::{Look, View, look};
 
 use super::Store;
-use super::remembered::{Line, Remembered, learn, worth_learning};
+use super::remembered::{Line, Remembered, learn};
 use crate::disk::FsDisk;
 use crate::error::{Error, Result};
 
@@ -89,12 +89,12 @@ impl Store {
             (self.entries(), Remembered::of(self))
         };
         let (ids, mut damaged) = entries?;
-        let lines = remembered.lines_of(&ids);
-        let learns = worth_learning(&lines);
+        let found = remembered.find(&ids);
+        let learns = found.is_worth_learning();
         let disk = self.disk.without_environments();
-        let ids_and_lines: Vec<_> = ids.iter().zip(lines).collect();
+        let ids_and_lines: Vec<_> = ids.iter().zip(&found.lines).collect();
         let seen = shared_out(&ids_and_lines, &disk, |disk, &(id, line)| {
-            if let Some(line) = line
+            if let Some(line) = *line
                 && let Some(view) = remembered.view(id, line)
             {
                 let seen = Seen::Job(view.descriptor.order, show(view));
@@ -108,10 +108,13 @@ impl Store {
             });
             (seen, learned)
         });
-        let (seen, lines): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
-        let lines: Vec<Line> = lines.into_iter().flatten().collect();
-        remembered.write(self, &lines);
+        let mut lines = Vec::with_capacity(ids.len());
+        let seen = seen.map(|(seen, line)| {
+            lines.extend(line);
+            seen
+        });
         let jobs = in_order(&ids, seen, &mut damaged);
+        remembered.write(self, &found, &lines);
         Ok((jobs, damaged))
     }
 
@@ -130,7 +133,11 @@ impl Store {
 }
 
 /// What was made of each of the jobs, oldest first. Those that cannot be read are put with the `damaged`.
-fn in_order<T>(ids: &[JobId], seen: Vec<Seen<T>>, damaged: &mut Vec<Error>) -> Vec<T> {
+fn in_order<T>(
+    ids: &[JobId],
+    seen: impl Iterator<Item = Seen<T>>,
+    damaged: &mut Vec<Error>,
+) -> Vec<T> {
     let mut jobs = Vec::with_capacity(ids.len());
     let mut in_order = true;
     for (id, seen) in ids.iter().zip(seen) {
@@ -164,7 +171,7 @@ fn shared_out<I: Sync, T: Send>(
     jobs: &[I],
     disk: &FsDisk,
     see: impl Fn(&mut FsDisk, &I) -> T + Sync,
-) -> Vec<T> {
+) -> impl Iterator<Item = T> {
     const SHARE: usize = 250;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let shares: Vec<&[I]> = jobs.chunks(SHARE).collect();
@@ -188,7 +195,7 @@ fn shared_out<I: Sync, T: Send>(
         seen
     });
     seen.sort_unstable_by_key(|&(number, _)| number);
-    seen.into_iter().flat_map(|(_, share)| share).collect()
+    seen.into_iter().flat_map(|(_, share)| share)
 }
 
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {

@@ -27,7 +27,7 @@ const LIMIT: u64 = 1 << 30;
 const WORTH_WRITING: usize = 256;
 /// How long ago a record must have changed to be remembered, in ns. A file system may stamp two changes within some
 /// milliseconds with one time; of a file that old, no later change has the same.
-const SETTLED_NS: i128 = 2_000_000_000;
+const SETTLED_NS: i64 = 2_000_000_000;
 
 /// What the file held: nothing, where it cannot be used.
 pub(super) struct Remembered {
@@ -41,7 +41,7 @@ struct Looker {
     descriptor: String,
     status: String,
     /// The time at which the listing began, in ns since the epoch.
-    now_ns: i128,
+    now_ns: i64,
 }
 
 /// What tells a file from every other, and from what it was before: any change of it, its name included, changes the time.
@@ -49,7 +49,7 @@ struct Looker {
 struct Stamp {
     inode: u64,
     size: u64,
-    changed_ns: i128,
+    changed_ns: i64,
 }
 
 /// Which files the records of a job are.
@@ -76,7 +76,9 @@ impl Remembered {
                 jobs: fs::openat(CWD, store.jobs_dir(), flags, Mode::empty()).ok(),
                 descriptor: file_name(&Name::Descriptor),
                 status: file_name(&Name::Status),
-                now_ns: i128::from(clock::now_ms()) * 1_000_000,
+                now_ns: i64::try_from(clock::now_ms())
+                    .unwrap_or(i64::MAX)
+                    .saturating_mul(1_000_000),
             },
             text: text(store).unwrap_or_default(),
         }
@@ -93,15 +95,21 @@ impl Remembered {
         self.text[..whole].lines().skip(1)
     }
 
-    /// What is remembered of each of these jobs, in the order of a listing.
-    pub(super) fn lines_of<'a>(&'a self, ids: &[JobId]) -> Vec<Option<&'a str>> {
+    /// What is remembered of these jobs, which are in the order of a listing.
+    pub(super) fn find(&self, ids: &[JobId]) -> Found<'_> {
         let mut lines = self.lines().peekable();
-        let mut line_of = |id: &JobId| {
+        let mut others = 0;
+        let line_of = |id: &JobId| {
             let wanted = age(id.as_str());
-            while lines.next_if(|line| age(id_in(line)) < wanted).is_some() {}
+            while lines.next_if(|line| age(id_in(line)) < wanted).is_some() {
+                others += 1;
+            }
             lines.next_if(|line| id_in(line) == id.as_str())
         };
-        ids.iter().map(&mut line_of).collect()
+        Found {
+            lines: ids.iter().map(line_of).collect(),
+            others: others + lines.count(),
+        }
     }
 
     /// What is true about an ended job, where its records are what they were when the line was written; without its
@@ -127,17 +135,16 @@ impl Remembered {
     /// than they are. Nothing, where they have changed too lately.
     pub(super) fn stamps(&self, id: &JobId) -> Option<Stamps> {
         self.looker.stamps(id).filter(|stamps| {
-            let settled = self.looker.now_ns - SETTLED_NS;
+            let settled = self.looker.now_ns.saturating_sub(SETTLED_NS);
             stamps.descriptor.changed_ns < settled && stamps.status.changed_ns < settled
         })
     }
 
     /// Remember these and no others, where that is worth it. That it cannot be written is nobody's business.
-    pub(super) fn write(&self, store: &Store, lines: &[Line<'_>]) {
+    pub(super) fn write(&self, store: &Store, found: &Found<'_>, lines: &[Line<'_>]) {
         let is_new = |line: &&Line| matches!(line, Line::Learned(_));
         let learned = lines.iter().filter(is_new).count();
-        let kept = lines.len() - learned;
-        if learned + self.lines().count().saturating_sub(kept) < WORTH_WRITING {
+        if learned + found.others < WORTH_WRITING {
             return;
         }
         let mut text = header();
@@ -152,9 +159,20 @@ impl Remembered {
     }
 }
 
-/// Whether so many of these jobs are not remembered that it is worth learning of them.
-pub(super) fn worth_learning(lines: &[Option<&str>]) -> bool {
-    lines.iter().filter(|line| line.is_none()).count() >= WORTH_WRITING
+/// What is remembered of the jobs that there are.
+pub(super) struct Found<'a> {
+    /// The line of each.
+    pub(super) lines: Vec<Option<&'a str>>,
+    /// How many lines there are of others.
+    others: usize,
+}
+
+impl Found<'_> {
+    /// Whether so many jobs are not remembered that it is worth learning of them.
+    pub(super) fn is_worth_learning(&self) -> bool {
+        let unknown = self.lines.iter().filter(|line| line.is_none());
+        unknown.count() >= WORTH_WRITING
+    }
 }
 
 /// The line of a job, where the same will be true about it as long as its records are what they are. `view` has no environment.
@@ -189,9 +207,15 @@ impl Looker {
         Some(Stamp {
             inode: stat.st_ino,
             size: stat.st_size as u64,
-            changed_ns: i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec),
+            changed_ns: changed_ns(&stat)?,
         })
     }
+}
+
+/// When a file was last changed in any way, in ns since the epoch; nothing for a time that no machine has.
+fn changed_ns(stat: &fs::Stat) -> Option<i64> {
+    let ns = i64::try_from(stat.st_ctime_nsec).ok()?;
+    stat.st_ctime.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
 impl fmt::Display for Stamp {
