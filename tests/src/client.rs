@@ -1,112 +1,29 @@
-//! A supervisor of a bench's store, ended with the test whatever happens, and a client of its socket that shares no code with
-//! the product: it knows what docs/socket.md says.
+//! A client of a supervisor's socket that shares no code with the product: it knows what docs/socket.md says.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::bench::Bench;
-use crate::until::{DEADLINE, until, until_some};
-
-/// A supervisor that runs in the foreground of a test.
-#[derive(Debug)]
-pub struct Supervised {
-    child: Child,
-    root: std::path::PathBuf,
-}
-
-impl Supervised {
-    /// Start one for the store of the bench, with these options, and wait until it is ready.
-    pub fn start(bench: &Bench, options: &[&str]) -> Supervised {
-        let arguments = ["supervise", "--foreground"].iter().chain(options);
-        Supervised::run(bench.verb(arguments), &bench.root())
-    }
-
-    /// One that is started so, for the store at `root`.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be started, or is not ready in time.
-    pub fn run(mut command: Command, root: &Path) -> Supervised {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a process can be started");
-        let supervised = Supervised {
-            child,
-            root: root.to_owned(),
-        };
-        until("the supervisor is ready", || {
-            let status = supervised
-                .try_connect()
-                .and_then(|mut client| client.ask_unless_it_goes(r#"{"op":"status"}"#));
-            status.is_some_and(|answer| {
-                answer["ok"]["ready"] == true && answer["ok"]["pid"] == supervised.pid()
-            })
-        });
-        supervised
-    }
-
-    /// Its number.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    fn try_connect(&self) -> Option<Client> {
-        // In a root whose path is too long for an address, from within.
-        let dir = std::fs::File::open(&self.root).ok()?;
-        let fd = std::os::fd::AsRawFd::as_raw_fd(&dir);
-        let stream = UnixStream::connect(format!("/proc/self/fd/{fd}/supervisor.sock")).ok()?;
-        Some(Client::new(stream))
-    }
-
-    /// A client of it.
-    pub fn connect(&self) -> Client {
-        until_some("the supervisor takes a connection", || self.try_connect())
-    }
-
-    /// Send it a signal.
-    ///
-    /// # Panics
-    ///
-    /// When that is not possible.
-    pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).expect("a child can be signalled");
-    }
-
-    /// Wait until it has ended by itself; its exit code.
-    pub fn end(mut self) -> Option<i32> {
-        let ended = until_some("the supervisor ends", || self.child.try_wait().ok()?);
-        ended.code()
-    }
-
-    /// Kill it, now.
-    pub fn kill(self) {
-        drop(self);
-    }
-}
-
-impl Drop for Supervised {
-    fn drop(&mut self) {
-        // One that has ended already needs no killing.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::until::DEADLINE;
 
 /// A client of a supervisor's socket.
 #[derive(Debug)]
 pub struct Client(BufReader<UnixStream>);
 
 impl Client {
+    /// Of the supervisor of the store at `root`, where one takes connections.
+    pub fn of(root: &Path) -> Option<Client> {
+        // In a root whose path is too long for an address, from within.
+        let dir = File::open(root).ok()?;
+        let fd = dir.as_raw_fd();
+        let stream = UnixStream::connect(format!("/proc/self/fd/{fd}/supervisor.sock")).ok()?;
+        Some(Client::new(stream))
+    }
+
     /// Over this connection.
     ///
     /// # Panics
@@ -145,11 +62,6 @@ impl Client {
     pub fn ask(&mut self, line: &str) -> Value {
         assert!(self.send(format!("{line}\n").as_bytes()), "{line}");
         self.hear().expect("there is an answer")
-    }
-
-    fn ask_unless_it_goes(&mut self, line: &str) -> Option<Value> {
-        self.send(format!("{line}\n").as_bytes());
-        self.hear()
     }
 
     /// Whether the supervisor has closed the connection, with nothing more to be read.

@@ -29,7 +29,7 @@ mod until;
 pub use audit::{LEGAL, is_terminal};
 pub use bench::{Background, Bench, Bystander, DIE_AFTER, MARKER, TAPES};
 pub use census::{Process, state_of};
-pub use client::{Client, Supervised};
+pub use client::Client;
 pub use job::Job;
 pub use marks::{MARKING, Marks};
 pub use mounts::{Cover, TmpFs};

@@ -9,12 +9,14 @@ use rustix::process::Signal;
 
 use crate::bench::Bench;
 use crate::census::Process;
-use crate::until::until;
+use crate::client::Client;
+use crate::until::{until, until_some};
 
 /// A supervisor that was started by hand; killed when it is dropped.
 #[derive(Debug)]
 pub struct Supervisor {
     child: Child,
+    root: PathBuf,
     log: PathBuf,
 }
 
@@ -42,13 +44,25 @@ impl Bench {
             .stderr(told)
             .spawn()
             .expect("a supervisor can be executed");
-        Supervisor { child, log }
+        Supervisor {
+            child,
+            root: self.root(),
+            log,
+        }
     }
 
     /// Start a supervisor and wait until it admits jobs.
     #[track_caller]
     pub fn supervise_ready(&self) -> Supervisor {
         let mut supervisor = self.supervise();
+        supervisor.until_told("ready");
+        supervisor
+    }
+
+    /// Start a supervisor by this command and wait until it admits jobs.
+    #[track_caller]
+    pub fn supervise_ready_by(&self, command: Command) -> Supervisor {
+        let mut supervisor = self.supervise_by(command);
         supervisor.until_told("ready");
         supervisor
     }
@@ -81,6 +95,18 @@ impl Bench {
 }
 
 impl Supervisor {
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A client of its socket.
+    pub fn connect(&self) -> Client {
+        until_some("the supervisor takes a connection", || {
+            Client::of(&self.root)
+        })
+    }
+
     /// Its process.
     pub fn process(&self) -> Option<Process> {
         Process::find(i32::try_from(self.child.id()).ok()?)
@@ -134,6 +160,12 @@ impl Supervisor {
     #[track_caller]
     pub fn end(mut self) {
         self.signal(Signal::TERM);
+        self.until_ended();
+    }
+
+    /// See that it ends, as it was told to, with 0.
+    #[track_caller]
+    pub fn ended(mut self) {
         self.until_ended();
     }
 

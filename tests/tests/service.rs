@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use outlive_tests::{DEADLINE, Supervised, bench, until};
+use outlive_tests::{DEADLINE, bench, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn the_service_manager_is_told_of_every_stage() {
     };
     let mut command = bench.verb(["supervise", "--foreground"]);
     command.env("NOTIFY_SOCKET", &manager);
-    let supervised = Supervised::run(command, &bench.root());
+    let supervised = bench.supervise_ready_by(command);
     assert_eq!(next().trim_end(), "READY=1");
     for _ in 0..3 {
         supervised.signal(Signal::HUP);
@@ -32,7 +32,7 @@ fn the_service_manager_is_told_of_every_stage() {
     }
     supervised.signal(Signal::TERM);
     assert_eq!(next().trim_end(), "STOPPING=1");
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 

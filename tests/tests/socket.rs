@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use outlive_tests::{Bench, Client, Dice, Job, Supervised, bench, until};
+use outlive_tests::{Bench, Client, Dice, Job, Supervisor, bench, until};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -38,13 +38,13 @@ fn kib(pid: u32, field: &str) -> u64 {
 
 /// See that the supervisor is well.
 #[track_caller]
-fn is_well(supervised: &Supervised) {
+fn is_well(supervised: &Supervisor) {
     let answer = supervised.connect().ask(STATUS);
     assert_eq!(answer["ok"]["pid"], supervised.pid(), "{answer}");
 }
 
 #[track_caller]
-fn subscribe(supervised: &Supervised, line: &str) -> Client {
+fn subscribe(supervised: &Supervisor, line: &str) -> Client {
     let mut client = supervised.connect();
     assert_eq!(client.ask(line), json!({"ok": "subscribed"}));
     client
@@ -83,7 +83,7 @@ fn without_a_supervisor_every_verb_says_so() {
 #[test]
 fn status_is_what_is_documented() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let job = bench.job(&bench.run(["queue", "--", "sleep", "600"]).expect(0).text());
     job.until_recorded("running");
     let status = bench.run(["supervisor", "status", "--json"]).expect(0);
@@ -112,7 +112,7 @@ fn status_is_what_is_documented() {
     );
     job.stop(0);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     assert!(!socket(&bench).exists());
     bench.audit();
 }
@@ -120,7 +120,7 @@ fn status_is_what_is_documented() {
 #[test]
 fn several_are_asked_for_over_one_connection() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let mut client = supervised.connect();
     assert!(client.send(format!("{STATUS}\n{STATUS}\n{{\"op\":\"reload\"}}\n").as_bytes()));
     assert_eq!(client.hear().unwrap()["ok"]["ready"], true);
@@ -133,14 +133,14 @@ fn several_are_asked_for_over_one_connection() {
     assert_eq!(client.hear().unwrap()["ok"]["ready"], true);
     assert_eq!(client.ask(r#"{"op":"shutdown"}"#), json!({"ok": "ending"}));
     assert_eq!(client.hear(), None);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
 #[test]
 fn a_broken_configuration_is_refused_by_reload_and_changes_nothing() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let config = bench.root().join("config.toml");
     fs::write(&config, "pool = nonsense").unwrap();
     let ran = bench.run(["supervisor", "reload"]).expect(1);
@@ -158,7 +158,7 @@ fn a_broken_configuration_is_refused_by_reload_and_changes_nothing() {
         supervised.connect().ask(STATUS)["ok"]["pools"][0]["slots"] == 3
     });
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
@@ -171,7 +171,7 @@ fn a_drain_waits_for_what_runs_and_admits_nothing() {
         "[pool.default]\nslots = 1\n",
     )
     .unwrap();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let queue = || bench.job(&bench.run(["queue", "--", "sleep", "600"]).expect(0).text());
     let (first, second) = (queue(), queue());
     first.until_recorded("running");
@@ -182,7 +182,7 @@ fn a_drain_waits_for_what_runs_and_admits_nothing() {
     assert_eq!(supervised.connect().ask(STATUS)["ok"]["draining"], true);
     first.stop(0);
     draining.end().expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     assert_eq!(second.state(), "queued");
     second.stop(0);
     bench.audit();
@@ -192,7 +192,7 @@ fn a_drain_waits_for_what_runs_and_admits_nothing() {
 #[test]
 fn a_dead_supervisors_socket_is_replaced() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let metadata = fs::metadata(socket(&bench)).unwrap();
     assert!(metadata.file_type().is_socket());
     assert_eq!(metadata.permissions().mode() & 0o7777, 0o600);
@@ -201,7 +201,7 @@ fn a_dead_supervisors_socket_is_replaced() {
     bench.run(["supervisor", "status"]).expect(3);
     let job = bench.start(["--", "sleep", "0.1"]);
     assert_eq!(job.wait(), 0);
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     is_well(&supervised);
     supervised.kill();
     bench.run(["supervise", "--idle-exit", "10ms"]).expect(0);
@@ -213,11 +213,11 @@ fn a_dead_supervisors_socket_is_replaced() {
 fn the_socket_of_an_open_mask_is_still_closed_to_others() {
     let bench = bench!();
     let command = bench.verb_after("umask 0", ["supervise"]);
-    let supervised = Supervised::run(command, &bench.root());
+    let supervised = bench.supervise_ready_by(command);
     let mode = fs::metadata(socket(&bench)).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
@@ -235,7 +235,7 @@ fn a_root_may_have_a_long_path() {
             command.env("OUTLIVE_ROOT", &root);
             command
         };
-        let supervised = Supervised::run(verb(&["supervise"]), &root);
+        let supervised = bench.supervise_ready_by(verb(&["supervise"]));
         let status = bench
             .end(verb(&["supervisor", "status", "--json"]))
             .expect(0);
@@ -243,7 +243,7 @@ fn a_root_may_have_a_long_path() {
         let id = bench.end(verb(&["queue", "--", "sleep", "0.2"])).expect(0);
         bench.end(verb(&["wait", &id.text()])).expect(0);
         bench.end(verb(&["supervisor", "stop"])).expect(0);
-        assert_eq!(supervised.end(), Some(0));
+        supervised.ended();
         assert!(!root.join("supervisor.sock").exists());
     }
     bench.audit();
@@ -269,7 +269,7 @@ fn states_until(client: &mut Client, job: &Job, last: &Value) -> Vec<(String, Va
 #[test]
 fn a_subscriber_is_told_of_every_state_and_of_what_he_asked_for() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let mut all = subscribe(&supervised, SUBSCRIBE);
     let job = bench.job(&bench.run(["queue", "--", "sleep", "600"]).expect(0).text());
     job.until_recorded("running");
@@ -308,14 +308,14 @@ fn a_subscriber_is_told_of_every_state_and_of_what_he_asked_for() {
         descriptors(supervised.pid(), "socket:") <= 8
     });
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
 #[test]
 fn one_who_is_too_far_behind_is_told_so_and_let_go() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let job = bench.start(["--", "sleep", "600"]);
     let every = r#"{"op":"subscribe","every":true}"#;
     let mut slow = subscribe(&supervised, every);
@@ -340,14 +340,14 @@ fn one_who_is_too_far_behind_is_told_so_and_let_go() {
     assert!((1024..3000).contains(&heard), "{heard}");
     job.stop(0);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
 #[test]
 fn what_is_no_request_gets_one_error_and_the_connection_is_closed() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let not_asked: [&[u8]; 8] = [
         b"\n",
         b"status\n",
@@ -378,14 +378,14 @@ fn what_is_no_request_gets_one_error_and_the_connection_is_closed() {
     assert!(client.hear().unwrap()["error"].is_string());
     is_well(&supervised);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
 #[test]
 fn an_endless_line_and_random_bytes_do_no_harm() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let before = kib(supervised.pid(), "VmRSS");
     let portion = vec![b'x'; 1 << 20];
     let mut endless: Vec<Client> = (0..20).map(|_| supervised.connect()).collect();
@@ -409,7 +409,7 @@ fn an_endless_line_and_random_bytes_do_no_harm() {
     let grown = kib(supervised.pid(), "VmRSS").saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} KiB");
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
@@ -422,7 +422,7 @@ fn a_thousand_idle_clients_do_no_harm() {
         maximum: limit.maximum,
     };
     setrlimit(Resource::Nofile, raised).unwrap();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let before = kib(supervised.pid(), "VmRSS");
     let mut subscriber = subscribe(&supervised, SUBSCRIBE);
     let mut idle: Vec<Client> = Vec::new();
@@ -446,7 +446,7 @@ fn a_thousand_idle_clients_do_no_harm() {
     bench.job(&id).until_ended();
     drop(idle);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
@@ -454,7 +454,7 @@ fn a_thousand_idle_clients_do_no_harm() {
 fn few_descriptors_leave_the_supervisor_well() {
     let bench = bench!();
     let command = bench.verb_after("ulimit -n 40", ["supervise"]);
-    let supervised = Supervised::run(command, &bench.root());
+    let supervised = bench.supervise_ready_by(command);
     let clients: Vec<Client> = (0..60).map(|_| supervised.connect()).collect();
     let subscribers: Vec<Client> = (0..60)
         .map(|_| {
@@ -469,7 +469,7 @@ fn few_descriptors_leave_the_supervisor_well() {
     bench.job(&id).until_ended();
     is_well(&supervised);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
@@ -480,7 +480,7 @@ fn another_user_is_not_even_read() {
         println!("skipped: it takes root to be another user");
         return bench.audit();
     }
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     // With its spawner, which sees that the store is for its owner only.
     bench.run(["queue", "--wait", "--", "true"]).expect(0);
     let open = |path: &Path, mode| {
@@ -505,14 +505,14 @@ fn another_user_is_not_even_read() {
     is_well(&supervised);
     open(&bench.root(), 0o700);
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
 #[test]
 fn a_supervisor_that_does_not_answer_is_said_to_be_there() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     supervised.signal(Signal::STOP);
     for verb in ["status", "drain", "reload", "stop"] {
         let ran = bench
@@ -530,7 +530,7 @@ fn a_supervisor_that_does_not_answer_is_said_to_be_there() {
     assert_eq!(job.wait(), 0);
     supervised.signal(Signal::TERM);
     supervised.signal(Signal::CONT);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     assert!(!socket(&bench).exists());
     bench.audit();
 }
@@ -559,7 +559,7 @@ fn a_lock_without_a_socket_is_said_to_be_one() {
 #[test]
 fn many_wait_without_inotify() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let (job, fifo) = held_back(&bench, "fifo");
     let waiting: Vec<_> = (0..40)
         .map(|nth| match nth % 2 {
@@ -572,7 +572,7 @@ fn many_wait_without_inotify() {
         waiting.end().expect(7);
     }
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }
 
@@ -580,7 +580,7 @@ fn many_wait_without_inotify() {
 fn a_wait_outlives_the_supervisor_that_told_it() {
     let bench = bench!();
     for end in [Signal::KILL, Signal::TERM, Signal::STOP] {
-        let supervised = Supervised::start(&bench, &[]);
+        let supervised = bench.supervise_ready();
         let (job, fifo) = held_back(&bench, &format!("fifo-{}", end.as_raw()));
         let waiting = told(&bench, &["wait", job.id()]);
         let following = told(&bench, &["events", "-f", job.id()]);
@@ -600,7 +600,7 @@ fn a_wait_outlives_the_supervisor_that_told_it() {
 #[test]
 fn followed_events_are_all_told_and_need_no_inotify() {
     let bench = bench!();
-    let supervised = Supervised::start(&bench, &[]);
+    let supervised = bench.supervise_ready();
     let mut everything = told(&bench, &["events", "-f", "--all"]);
     let job = bench.sh_with(&["--retry", "3", "--backoff", "10ms"], "sleep 0.1; exit 3");
     let ran = bench.run(["events", "-f", job.id()]).expect(0);
@@ -627,6 +627,6 @@ fn followed_events_are_all_told_and_need_no_inotify() {
     assert_eq!(descriptors(everything.child.id(), "inotify"), 0);
     everything.kill();
     bench.run(["supervisor", "stop"]).expect(0);
-    assert_eq!(supervised.end(), Some(0));
+    supervised.ended();
     bench.audit();
 }

@@ -115,7 +115,7 @@ pub enum StartTime {
     Now,
     /// Not before this instant, in ms since the epoch.
     At(u64),
-    /// Not before so much time has passed, however the clock is set meanwhile.
+    /// Not before so much time has passed, however the clock is set while a supervisor watches.
     In(Duration),
 }
 
