@@ -12,6 +12,8 @@ pub struct Asked<'a> {
     pub total_bytes: Option<u64>,
     /// Whether a digest will tell whether the whole is right.
     pub has_digest: bool,
+    /// Whether an encoding that the server names is a part of the file: nothing is decoded, and the digest is of what comes.
+    pub is_as_sent: bool,
 }
 
 /// What a server answered, before its body.
@@ -89,7 +91,7 @@ impl Answer<'_> {
         let Some(from) = asked.from else {
             return Verdict::Later("the server sent a range that nobody asked for".into());
         };
-        if let Some(encoding) = self.encoding() {
+        if let Some(encoding) = self.encoding(asked) {
             // A range counts bytes of the encoded file, of which we have none.
             return Verdict::AskWhole(format!("the server sent a range of a {encoding} file"));
         }
@@ -134,7 +136,7 @@ impl Answer<'_> {
                 None => Verdict::Later("the server answered 200 with a range to no range".into()),
             };
         }
-        if let Some(encoding) = self.encoding() {
+        if let Some(encoding) = self.encoding(asked) {
             return Verdict::Never(format!(
                 "the server sent the file {encoding}-encoded, though that was not asked for"
             ));
@@ -173,9 +175,10 @@ impl Answer<'_> {
         }
     }
 
-    /// The encoding of the body, where there is one.
-    fn encoding(&self) -> Option<&str> {
+    /// The encoding of the body, where there is one that is not a part of the file.
+    fn encoding(&self, asked: &Asked<'_>) -> Option<&str> {
         self.content_encoding
+            .filter(|_| !asked.is_as_sent)
             .map(str::trim)
             .filter(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity"))
     }
@@ -244,6 +247,7 @@ mod tests {
             etag: Some(TAG),
             total_bytes: Some(100),
             has_digest: false,
+            is_as_sent: false,
         }
     }
 
@@ -345,6 +349,8 @@ mod tests {
             ..whole
         };
         assert!(matches!(encoded.judge(&asked()), Verdict::Never(_)));
+        let as_sent = Asked { is_as_sent: true, ..asked() };
+        assert_eq!(encoded.judge(&as_sent), Verdict::Whole { total_bytes: encoded.content_length });
         let content_encoding = Some("identity");
         let plain = Answer {
             content_encoding,

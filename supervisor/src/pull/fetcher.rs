@@ -79,6 +79,9 @@ fn transfer(dir: &Path, pull: &Pull, voice: &Arc<Voice>) -> std::result::Result<
     };
     let destination = PathBuf::from(os_string(&pull.destination));
     let plan = provider.plan(&http, resolved.as_deref(), &destination)?;
+    if let Some(note) = &plan.note {
+        voice.note(note);
+    }
     landing::prepare(&plan)?;
     let crew = Arc::new(Crew::new(http, Arc::clone(voice), &plan));
     landing::sweep(&plan, &crew, voice);

@@ -7,12 +7,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use state_machine::disk::{Dir, Disk, Name, Place};
+use state_machine::disk::{Content, Dir, Disk, Name, Place};
 use state_machine::protocol::pull::{Keystone, Move, Registered, register};
 use state_machine::pull::word::Cause;
 
 use super::http::never;
-use super::plan::Plan;
+use super::plan::{Plan, Written};
 use super::transfer::Crew;
 use super::voice::Voice;
 use crate::disk::FsDisk;
@@ -102,7 +102,8 @@ pub(super) fn sweep(plan: &Plan, crew: &Crew, voice: &Voice) {
 pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
     let sizes: Option<Vec<u64>> = plan.items.iter().map(|item| item.size).collect();
     let Some(sizes) = sizes else { return Ok(()) };
-    let wanted: u64 = sizes.iter().sum();
+    // A server may say anything.
+    let wanted = sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(*size));
     let here = fs::read_dir(&plan.staging).map_or(0, |entries| {
         let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
         lengths
@@ -128,6 +129,7 @@ pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
 
 /// Put everything into place.
 pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
+    let _registering = in_turn(plan)?;
     let mut dirs = BTreeSet::new();
     for path in plan.paths() {
         stays_inside(&plan.root, path)?;
@@ -140,7 +142,8 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
     dirs.extend(plan.root.parent().map(Path::to_owned));
     // Those within others sort after them.
     let dirs: Vec<Dir> = dirs.iter().rev().map(|dir| outside(dir)).collect();
-    let moves: Vec<Move> = plan
+    let mut disk = FsDisk::new("/".into());
+    let mut moves: Vec<Move> = plan
         .items
         .iter()
         .map(|item| Move {
@@ -148,12 +151,19 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
             to: place(&plan.root, &item.path),
         })
         .collect();
-    let keystone = plan.keystone.as_ref().map(|written| Keystone {
-        to: place(&plan.root, &written.path),
-        new: outside(&plan.staging).at(Name::Other(b"keystone.json.new".to_vec())),
-        bytes: written.bytes.clone(),
-    });
-    let mut disk = FsDisk::new("/".into());
+    for written in &plan.written {
+        let whole = stage(&mut disk, plan, written).map_err(|error| cause_of(&error))?;
+        let to = place(&plan.root, &written.path);
+        moves.push(Move { whole, to });
+    }
+    let keystone = match &plan.keystone {
+        Some(keystone) => Some(Keystone {
+            to: place(&plan.root, &keystone.path),
+            new: staged(plan, &keystone.key(), "json.new"),
+            bytes: (keystone.make)(content_of(plan, &keystone.path)?.as_deref())?,
+        }),
+        None => None,
+    };
     let registered = register(&mut disk, &moves, &dirs, keystone.as_ref());
     match registered.map_err(|error| cause_of(&error))? {
         Registered::Done => {}
@@ -175,11 +185,55 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
     Ok(())
 }
 
+/// Wait until nobody else registers there, where others may: what two of them write at once would be one of both at best. It is
+/// over when what is returned is dropped, or this process ends.
+fn in_turn(plan: &Plan) -> Result<Option<fs::File>, Cause> {
+    if plan.owns_staging {
+        return Ok(None);
+    }
+    let root = fs::File::open(&plan.root).map_err(|error| of_path("open", &plan.root, error))?;
+    root.lock().map_err(|error| of_path("lock", &plan.root, error))?;
+    // Whoever was there before us removes the staging directory when nothing is in it.
+    match fs::create_dir(&plan.staging) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(of_path("make", &plan.staging, error))
+        }
+        _ => Ok(Some(root)),
+    }
+}
+
+/// Write a file that is not fetched to where one that was fetched would stand.
+fn stage(disk: &mut FsDisk, plan: &Plan, written: &Written) -> Result<Place, DiskError> {
+    let key = written.key();
+    let (new, whole) = (staged(plan, &key, "json.new"), staged(plan, &key, "whole"));
+    disk.write(&new, &Content::Raw(written.bytes.clone()))?;
+    disk.sync(&new)?;
+    disk.rename(&new, &whole)?;
+    Ok(whole)
+}
+
+fn staged(plan: &Plan, key: &str, ending: &str) -> Place {
+    let name = format!("{key}.{ending}");
+    outside(&plan.staging).at(Name::Other(name.into_bytes()))
+}
+
+/// What is in the file that is to be replaced, where there is one.
+fn content_of(plan: &Plan, path: &[String]) -> Result<Option<Vec<u8>>, Cause> {
+    let path = plan.root.join(path.iter().collect::<PathBuf>());
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(of_path("read", &path, error)),
+    }
+}
+
 impl Plan {
     /// Every final path, below the root.
     fn paths(&self) -> impl Iterator<Item = &[String]> {
         let items = self.items.iter().map(|item| item.path.as_slice());
-        items.chain(self.keystone.iter().map(|written| written.path.as_slice()))
+        let written = self.written.iter().map(|written| written.path.as_slice());
+        let keystone = self.keystone.iter().map(|keystone| keystone.path.as_slice());
+        items.chain(written).chain(keystone)
     }
 }
 

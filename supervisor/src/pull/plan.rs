@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use state_machine::pull::word::Cause;
 use url::Url;
 
 use super::digest::{Digest, sha256};
@@ -12,6 +13,8 @@ use super::http::Access;
 pub(super) struct Plan {
     /// The files.
     pub(super) items: Vec<Item>,
+    /// Files that are written and not fetched.
+    pub(super) written: Vec<Written>,
     /// The directory below which all of them belong.
     pub(super) root: PathBuf,
     /// Where they stand until they are registered, on the same file system.
@@ -19,8 +22,21 @@ pub(super) struct Plan {
     /// Whether nobody else fetches into that directory, so that whatever else is in it is left from before.
     pub(super) owns_staging: bool,
     /// What makes them known, written last.
-    pub(super) keystone: Option<Written>,
+    pub(super) keystone: Option<Keystone>,
+    /// What was chosen, for people.
+    pub(super) note: Option<String>,
 }
+
+/// The file that makes all the others known.
+pub(super) struct Keystone {
+    /// Below the root.
+    pub(super) path: Vec<String>,
+    /// What is to be in it, from what is in it when it is written. Others may write it too, one after the other.
+    pub(super) make: Make,
+}
+
+/// Makes what is to be in a file from what is in it now.
+pub(super) type Make = Box<dyn Fn(Option<&[u8]>) -> Result<Vec<u8>, Cause>>;
 
 /// A file that is written and not fetched.
 pub(super) struct Written {
@@ -28,6 +44,20 @@ pub(super) struct Written {
     pub(super) path: Vec<String>,
     /// What is in it.
     pub(super) bytes: Vec<u8>,
+}
+
+impl Written {
+    /// What its names in the staging directory begin with.
+    pub(super) fn key(&self) -> String {
+        key_of(&self.path.join("/"), None)
+    }
+}
+
+impl Keystone {
+    /// What its name in the staging directory begins with.
+    pub(super) fn key(&self) -> String {
+        key_of(&self.path.join("/"), None)
+    }
 }
 
 /// A file to be fetched.
@@ -45,6 +75,8 @@ pub(super) struct Item {
     pub(super) path: Vec<String>,
     /// What its names in the staging directory begin with.
     pub(super) key: String,
+    /// Whether an encoding that its server names is a part of what it is: it is kept as it comes, and its digest tells.
+    pub(super) is_as_sent: bool,
 }
 
 impl Item {
@@ -58,6 +90,21 @@ impl Item {
             size: None,
             path,
             key,
+            is_as_sent: false,
+        }
+    }
+
+    /// A file that is known by its digest alone, wherever it is asked for and whoever does.
+    pub(super) fn blob(path: Vec<String>, url: Url, access: Arc<dyn Access>, digest: Digest, size: u64) -> Item {
+        let key = key_of("", Some(&digest));
+        Item {
+            url,
+            access,
+            digest: Some(digest),
+            size: Some(size),
+            path,
+            key,
+            is_as_sent: true,
         }
     }
 

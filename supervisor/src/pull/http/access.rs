@@ -1,8 +1,6 @@
 //! Who asks, and who may be told.
 
 use state_machine::pull::word::Cause;
-use url::Url;
-
 use super::Http;
 
 /// What is shown to the host that was asked, and to no other.
@@ -10,15 +8,23 @@ pub(in crate::pull) trait Access: Send + Sync {
     /// What stands in `Authorization`.
     fn header(&self) -> Option<String>;
 
-    /// The host has refused us, with this challenge. Whether there is something else to show now.
+    /// The host has refused us. Whether there is something else to show now.
     ///
     /// # Errors
     ///
     /// When getting that fails.
-    fn renew(&self, http: &Http, url: &Url, challenge: Option<&str>) -> Result<bool, Cause> {
-        let _ = (http, url, challenge);
+    fn renew(&self, http: &Http, refused: &Refused<'_>) -> Result<bool, Cause> {
+        let _ = (http, refused);
         Ok(false)
     }
+}
+
+/// How the host has refused us.
+pub(in crate::pull) struct Refused<'a> {
+    /// What it was shown. Several ask at a time, and another may have something newer by now.
+    pub(in crate::pull) shown: Option<&'a str>,
+    /// What it wants to be shown: everything in `WWW-Authenticate`.
+    pub(in crate::pull) challenge: &'a str,
 }
 
 /// Nobody is told anything.

@@ -15,7 +15,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 use url::Url;
 
-pub(super) use self::access::{Access, Bearer, Public};
+pub(super) use self::access::{Access, Bearer, Public, Refused};
 pub(super) use self::trouble::{later, never};
 
 /// How long a connection may be silent where nobody says, in ms.
@@ -107,12 +107,17 @@ impl Http {
         let mut renewed = false;
         for _ in 0..=REDIRECTS {
             let is_origin = url.origin() == ask.url.origin();
-            let response = self.ask_once(ask, &url, is_origin)?;
+            // Whoever a redirect leads to was not given the secret, and some refuse whoever shows two.
+            let shown = if is_origin { ask.access.header() } else { None };
+            let response = self.ask_once(ask, &url, shown.as_deref())?;
             let status = response.status().as_u16();
             if status == 401 && is_origin && !renewed {
-                let challenge = text_of(response.headers(), "www-authenticate");
                 renewed = true;
-                if ask.access.renew(self, ask.url, challenge)? {
+                let refused = Refused {
+                    shown: shown.as_deref(),
+                    challenge: &all_of(response.headers(), "www-authenticate"),
+                };
+                if ask.access.renew(self, &refused)? {
                     continue;
                 }
             }
@@ -138,38 +143,24 @@ impl Http {
         Err(never(format!("{} redirects too often", shown(ask.url))))
     }
 
-    fn ask_once(&self, ask: &Ask<'_>, url: &Url, is_origin: bool) -> Result<Response<Body>, Cause> {
+    fn ask_once(&self, ask: &Ask<'_>, url: &Url, shown: Option<&str>) -> Result<Response<Body>, Cause> {
         let mut request = ureq::http::Request::builder()
             .method(ask.method)
             .uri(url.as_str());
         for (name, value) in ask.headers {
             request = request.header(*name, value);
         }
-        // Whoever a redirect leads to was not given the secret, and some refuse whoever shows two.
-        if is_origin && let Some(secret) = ask.access.header() {
+        if let Some(secret) = shown {
             request = request.header(header::AUTHORIZATION, secret);
         }
-        let request = request
-            .body(())
-            .map_err(|error| never(format!("{} cannot be asked for: {error}", shown(url))))?;
+        let request = request.body(()).map_err(|error| {
+            never(format!("{} cannot be asked for: {error}", self::shown(url)))
+        })?;
         self.agent
             .run(request)
             .map_err(|error| trouble::of(&error, url))
     }
 
-    /// Ask for a text.
-    ///
-    /// # Errors
-    ///
-    /// When it is not to be had, or longer than any such text is.
-    pub(super) fn text(&self, ask: &Ask<'_>) -> Result<(Answer, Vec<u8>), Cause> {
-        let mut answer = self.ask(ask)?;
-        if answer.status() != 200 {
-            return Err(answer.refusal());
-        }
-        let text = answer.read(TEXT_LIMIT)?;
-        Ok((answer, text))
-    }
 }
 
 impl Answer {
@@ -195,7 +186,11 @@ impl Answer {
 
     /// How long the server wants to be left alone, in ms.
     pub(super) fn retry_after_ms(&self) -> u64 {
-        let wish = self.header("retry-after").map_or(0, trouble::wish_ms);
+        let wish = match (self.header("retry-after"), self.header("ratelimit")) {
+            (Some(text), _) => trouble::wish_ms(text),
+            (None, Some(text)) if self.status() == 429 => trouble::reset_ms(text),
+            _ => 0,
+        };
         wish.min(LONGEST_WISH_MS)
     }
 
@@ -206,6 +201,12 @@ impl Answer {
             .with_config()
             .limit(u64::MAX)
             .reader()
+    }
+
+    /// It, and the whole of its text.
+    pub(super) fn into_text(mut self) -> Result<(Answer, Vec<u8>), Cause> {
+        let text = self.read(TEXT_LIMIT)?;
+        Ok((self, text))
     }
 
     /// The whole body, of a text.
@@ -230,6 +231,7 @@ impl Answer {
             etag: None,
             total_bytes: None,
             has_digest: false,
+            is_as_sent: false,
         };
         let status = self.status();
         let answer = Answer {
@@ -288,6 +290,12 @@ pub(super) fn shown_whole(url: &Url) -> String {
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.into()
+}
+
+/// Every header of this name, with commas between them: that means the same (RFC 9110, section 5.3).
+fn all_of(headers: &HeaderMap, name: &str) -> String {
+    let all: Vec<&str> = headers.get_all(name).iter().filter_map(|it| it.to_str().ok()).collect();
+    all.join(", ")
 }
 
 fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -54,6 +54,12 @@ pub(super) fn wish_ms(text: &str) -> u64 {
     at_ms.saturating_sub(clock::now_ms())
 }
 
+/// What `RateLimit: "api";r=0;t=55` asks for, in ms: the seconds until there is something left of the limit.
+pub(super) fn reset_ms(text: &str) -> u64 {
+    let seconds = text.split(';').find_map(|it| it.trim().strip_prefix("t="));
+    seconds.map_or(0, |it| it.parse::<u64>().unwrap_or(0).saturating_mul(1000))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +75,7 @@ mod tests {
         let ahead = SystemTime::now() + std::time::Duration::from_secs(100);
         let wish = wish_ms(&httpdate::fmt_http_date(ahead));
         assert!((90_000..=101_000).contains(&wish), "{wish}");
+        assert_eq!(reset_ms("\"api\";r=0;t=55"), 55_000);
+        assert_eq!(reset_ms("\"api\";r=0"), 0);
     }
 }

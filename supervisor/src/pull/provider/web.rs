@@ -79,10 +79,12 @@ impl Provider for Web {
         let item = Item::at(vec![name.to_owned()], self.url.clone(), self.access.clone());
         Ok(Plan {
             items: vec![item.known(self.digest.clone(), None)],
+            written: Vec::new(),
             root: root.to_owned(),
             staging: staging.into(),
             owns_staging: true,
             keystone: None,
+            note: None,
         })
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn ask(
             .total_bytes
             .filter(|_| is_ranged || item.size.is_some()),
         has_digest: item.digest.is_some(),
+        is_as_sent: item.is_as_sent,
     };
     let ask = Ask {
         headers: &headers,
