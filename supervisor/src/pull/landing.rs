@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use state_machine::disk::{Content, Dir, Disk, Name, Place};
@@ -153,6 +154,7 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
         .collect();
     for written in &plan.written {
         let whole = stage(&mut disk, plan, written).map_err(|error| cause_of(&error))?;
+        give_mode(&disk.path(&whole), crew)?;
         let to = place(&plan.root, &written.path);
         moves.push(Move { whole, to });
     }
@@ -179,6 +181,9 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
                 disk.path(&place).display()
             )));
         }
+    }
+    if let Some(keystone) = &keystone {
+        give_mode(&disk.path(&keystone.to), crew)?;
     }
     // Another transfer may have something in it.
     let _ = disk.rmdir(&outside(&plan.staging));
@@ -210,6 +215,12 @@ fn stage(disk: &mut FsDisk, plan: &Plan, written: &Written) -> Result<Place, Dis
     disk.sync(&new)?;
     disk.rename(&new, &whole)?;
     Ok(whole)
+}
+
+/// Until now it was its owner's alone.
+fn give_mode(path: &Path, crew: &Crew) -> Result<(), Cause> {
+    let mode = fs::Permissions::from_mode(crew.mode.as_raw_mode());
+    fs::set_permissions(path, mode).map_err(|error| of_path("give a mode to", path, error))
 }
 
 fn staged(plan: &Plan, key: &str, ending: &str) -> Place {

@@ -42,7 +42,7 @@ pub(in crate::pull) struct Crew {
     /// The directory of unfinished files.
     staging: Dir,
     /// What others may do with what was fetched.
-    pub(super) mode: Mode,
+    pub(in crate::pull) mode: Mode,
     /// The directory below which everything belongs.
     root: PathBuf,
 }
