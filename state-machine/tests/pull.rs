@@ -132,7 +132,7 @@ impl Source for Fetcher {
             self.disk.image_mut().overwrite(&at.part(), &content);
             self.poured += 1;
             record.runs[0].done += 1;
-            if done % 2 == 0 {
+            if done.is_multiple_of(2) {
                 keep(&mut self.disk, at, record)?;
             } else {
                 keep_synced(&mut self.disk, at, record)?;

@@ -17,7 +17,11 @@ pub fn tree_of(dir: &Path, without: &[&str]) -> BTreeMap<String, Vec<u8>> {
     while let Some(at) = dirs.pop() {
         for entry in fs::read_dir(&at).into_iter().flatten().flatten() {
             let is_top = at == dir;
-            if is_top && without.iter().any(|name| OsStr::new(name) == entry.file_name()) {
+            if is_top
+                && without
+                    .iter()
+                    .any(|name| OsStr::new(name) == entry.file_name())
+            {
                 continue;
             }
             let path = entry.path();
@@ -25,7 +29,11 @@ pub fn tree_of(dir: &Path, without: &[&str]) -> BTreeMap<String, Vec<u8>> {
                 dirs.push(path);
                 continue;
             }
-            let name = path.strip_prefix(dir).expect("it is below").as_os_str().as_bytes();
+            let name = path
+                .strip_prefix(dir)
+                .expect("it is below")
+                .as_os_str()
+                .as_bytes();
             let bytes = fs::read(&path).expect("it can be read");
             files.insert(String::from_utf8_lossy(name).into_owned(), bytes);
         }
@@ -38,7 +46,10 @@ pub fn program_at(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
     dirs.extend(["/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from));
-    let found = dirs.iter().map(|dir| dir.join(name)).find(|path| path.is_file());
+    let found = dirs
+        .iter()
+        .map(|dir| dir.join(name))
+        .find(|path| path.is_file());
     if found.is_none() {
         eprintln!("left out: there is no {name} here");
     }

@@ -119,7 +119,7 @@ impl<W: Worker> Course<'_, W> {
         if !self.worker.status().is_past_stopping() {
             self.note_down(|status| status.status_line = Some(REGISTERING.to_owned()))?;
         }
-        if self.worker.is_clean() {
+        if self.worker.book().is_clean() {
             self.worker.let_register(&mut attempt.tree)?;
             attempt.registering = Registering::Granted;
         }

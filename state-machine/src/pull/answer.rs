@@ -349,8 +349,16 @@ mod tests {
             ..whole
         };
         assert!(matches!(encoded.judge(&asked()), Verdict::Never(_)));
-        let as_sent = Asked { is_as_sent: true, ..asked() };
-        assert_eq!(encoded.judge(&as_sent), Verdict::Whole { total_bytes: encoded.content_length });
+        let as_sent = Asked {
+            is_as_sent: true,
+            ..asked()
+        };
+        assert_eq!(
+            encoded.judge(&as_sent),
+            Verdict::Whole {
+                total_bytes: encoded.content_length
+            }
+        );
         let content_encoding = Some("identity");
         let plain = Answer {
             content_encoding,

@@ -104,7 +104,9 @@ pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
     let sizes: Option<Vec<u64>> = plan.items.iter().map(|item| item.size).collect();
     let Some(sizes) = sizes else { return Ok(()) };
     // A server may say anything.
-    let wanted = sizes.iter().fold(0_u64, |sum, size| sum.saturating_add(*size));
+    let wanted = sizes
+        .iter()
+        .fold(0_u64, |sum, size| sum.saturating_add(*size));
     let here = fs::read_dir(&plan.staging).map_or(0, |entries| {
         let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
         lengths
@@ -197,7 +199,8 @@ fn in_turn(plan: &Plan) -> Result<Option<fs::File>, Cause> {
         return Ok(None);
     }
     let root = fs::File::open(&plan.root).map_err(|error| of_path("open", &plan.root, error))?;
-    root.lock().map_err(|error| of_path("lock", &plan.root, error))?;
+    root.lock()
+        .map_err(|error| of_path("lock", &plan.root, error))?;
     // Whoever was there before us removes the staging directory when nothing is in it.
     match fs::create_dir(&plan.staging) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -243,7 +246,10 @@ impl Plan {
     fn paths(&self) -> impl Iterator<Item = &[String]> {
         let items = self.items.iter().map(|item| item.path.as_slice());
         let written = self.written.iter().map(|written| written.path.as_slice());
-        let keystone = self.keystone.iter().map(|keystone| keystone.path.as_slice());
+        let keystone = self
+            .keystone
+            .iter()
+            .map(|keystone| keystone.path.as_slice());
         items.chain(written).chain(keystone)
     }
 }

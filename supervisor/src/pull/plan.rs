@@ -95,7 +95,13 @@ impl Item {
     }
 
     /// A file that is known by its digest alone, wherever it is asked for and whoever does.
-    pub(super) fn blob(path: Vec<String>, url: Url, access: Arc<dyn Access>, digest: Digest, size: u64) -> Item {
+    pub(super) fn blob(
+        path: Vec<String>,
+        url: Url,
+        access: Arc<dyn Access>,
+        digest: Digest,
+        size: u64,
+    ) -> Item {
         let key = key_of("", Some(&digest));
         Item {
             url,

@@ -42,7 +42,10 @@ impl Repo {
         Repo {
             name: name.to_owned(),
             commit: "c0ffee".repeat(7)[..40].to_owned(),
-            files: files.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.clone())).collect(),
+            files: files
+                .iter()
+                .map(|(path, bytes)| ((*path).to_owned(), bytes.clone()))
+                .collect(),
             large: 10_000,
             page: 3,
             token: None,
@@ -106,7 +109,9 @@ fn answer(repo: &Repo, storage: &str, request: &Request) -> Said {
     if let Some((_, status, code)) = repo.refusals.iter().find(|it| path.starts_with(&it.0)) {
         return Said::text(*status, "no").with("X-Error-Code", code);
     }
-    let shown = request.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
+    let shown = request
+        .header("authorization")
+        .and_then(|it| it.strip_prefix("Bearer "));
     if repo.token.is_some() && shown != repo.token.as_deref() {
         return Said::text(401, "no").with("X-Error-Code", "RepoNotFound");
     }
@@ -122,15 +127,25 @@ fn answer(repo: &Repo, storage: &str, request: &Request) -> Said {
             },
         };
     }
-    match path.strip_prefix(&repo.place()).filter(|path| repo.files.contains_key(*path)) {
+    match path
+        .strip_prefix(&repo.place())
+        .filter(|path| repo.files.contains_key(*path))
+    {
         Some(path) => file(repo, storage, request, path),
         None => Said::text(404, "no").with("X-Error-Code", "RepoNotFound"),
     }
 }
 
 fn said_about(repo: &Repo) -> Said {
-    let siblings: Vec<Value> = repo.files.keys().map(|path| json!({ "rfilename": path })).collect();
-    let (_, id) = repo.name.split_once('/').expect("a repository is of a kind");
+    let siblings: Vec<Value> = repo
+        .files
+        .keys()
+        .map(|path| json!({ "rfilename": path }))
+        .collect();
+    let (_, id) = repo
+        .name
+        .split_once('/')
+        .expect("a repository is of a kind");
     let about = json!({
         "id": id, "_id": "1", "modelId": id, "sha": repo.commit, "private": false, "gated": false, "disabled": false,
         "tags": [], "downloads": 0, "likes": 0, "siblings": siblings,
@@ -149,8 +164,12 @@ fn tree(repo: &Repo, request: &Request, query: &str) -> Said {
         }
     });
     let directories = repo.files.keys().filter_map(|path| path.rsplit_once('/'));
-    let directories = directories.map(|(path, _)| json!({ "type": "directory", "path": path, "size": 0, "oid": "d" }));
-    let all: Vec<Value> = files.chain(directories).chain(repo.further.iter().cloned()).collect();
+    let directories = directories
+        .map(|(path, _)| json!({ "type": "directory", "path": path, "size": 0, "oid": "d" }));
+    let all: Vec<Value> = files
+        .chain(directories)
+        .chain(repo.further.iter().cloned())
+        .collect();
     let until = (from + repo.page).min(all.len());
     let page = as_json(&Value::from(&all[from.min(until)..until]));
     if until == all.len() && !repo.is_endless {
@@ -159,18 +178,25 @@ fn tree(repo: &Repo, request: &Request, query: &str) -> Said {
     let next = if until == all.len() { 0 } else { until };
     let path = request.path.split('?').next().unwrap_or_default();
     let host = request.header("host").unwrap_or_default();
-    page.with("Link", &format!("<http://{host}{path}?recursive=true&expand=false&cursor={next}>; rel=\"next\""))
+    page.with(
+        "Link",
+        &format!("<http://{host}{path}?recursive=true&expand=false&cursor={next}>; rel=\"next\""),
+    )
 }
 
 fn file(repo: &Repo, storage: &str, request: &Request, path: &str) -> Said {
     let bytes = &repo.files[path];
     if bytes.len() < repo.large {
         let sent = repo.lies.get(path).unwrap_or(bytes);
-        return Said::file(request, sent, &format!("\"{}\"", git(bytes))).with("X-Repo-Commit", &repo.commit);
+        return Said::file(request, sent, &format!("\"{}\"", git(bytes)))
+            .with("X-Repo-Commit", &repo.commit);
     }
     let oid = sha256(bytes);
     Said::of(302)
-        .with("Location", &format!("http://{storage}/{oid}?signature=secret"))
+        .with(
+            "Location",
+            &format!("http://{storage}/{oid}?signature=secret"),
+        )
         .with("X-Repo-Commit", &repo.commit)
         .with("X-Linked-Etag", &format!("\"{oid}\""))
         .with("X-Linked-Size", &bytes.len().to_string())
@@ -200,7 +226,10 @@ fn sha256(bytes: &[u8]) -> String {
 /// The name that git has for a file.
 fn git(bytes: &[u8]) -> String {
     let head = format!("blob {}\0", bytes.len());
-    hex(&Sha1::new().chain_update(head).chain_update(bytes).finalize())
+    hex(&Sha1::new()
+        .chain_update(head)
+        .chain_update(bytes)
+        .finalize())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -122,11 +122,15 @@ impl Shelf {
 
     /// Take in a manifest under its digest, and under a tag where one is said; its digest.
     pub fn add_manifest(&mut self, tag: Option<&str>, manifest: &Value) -> String {
-        let media_type = manifest["mediaType"].as_str().unwrap_or("text/plain").to_owned();
+        let media_type = manifest["mediaType"]
+            .as_str()
+            .unwrap_or("text/plain")
+            .to_owned();
         let bytes = manifest.to_string().into_bytes();
         let digest = digest_of(&bytes);
         for name in tag.into_iter().chain([digest.as_str()]) {
-            self.manifests.insert(name.to_owned(), (media_type.clone(), bytes.clone()));
+            self.manifests
+                .insert(name.to_owned(), (media_type.clone(), bytes.clone()));
         }
         digest
     }
@@ -144,7 +148,9 @@ impl Shelf {
             return Said::text(404, r#"{"errors":[{"code":"NAME_UNKNOWN"}]}"#);
         };
         match kind {
-            "blobs" if self.redirects => Said::of(307).with("Location", &format!("http://{storage}/{which}")),
+            "blobs" if self.redirects => {
+                Said::of(307).with("Location", &format!("http://{storage}/{which}"))
+            }
             "blobs" => self.blob(request, which),
             _ => self.manifest(request, which),
         }
@@ -156,12 +162,22 @@ impl Shelf {
         };
         let accepted = request.header("accept").unwrap_or_default();
         if media_type != "text/plain" && !accepted.contains(media_type.as_str()) {
-            return Said::text(404, r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"but accept header"}]}"#);
+            return Said::text(
+                404,
+                r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"but accept header"}]}"#,
+            );
         }
         let sent = self.deceit.manifest.as_ref().unwrap_or(bytes);
-        let digest = self.deceit.digest.clone().unwrap_or_else(|| digest_of(bytes));
+        let digest = self
+            .deceit
+            .digest
+            .clone()
+            .unwrap_or_else(|| digest_of(bytes));
         Said::text(200, sent.clone())
-            .with("Content-Type", self.deceit.content_type.as_deref().unwrap_or(media_type))
+            .with(
+                "Content-Type",
+                self.deceit.content_type.as_deref().unwrap_or(media_type),
+            )
             .with("Docker-Content-Digest", &digest)
     }
 
@@ -174,7 +190,8 @@ impl Shelf {
         if reply.status == 416 {
             // As Debian's docker-registry 2.8.2 does: the length of the blob, and the body of an error.
             let range = format!("bytes */{}", sent.len());
-            reply = Said::text(416, "{\"errors\":[{\"code\":\"UNKNOWN\"}]}").with("Content-Range", &range);
+            reply = Said::text(416, "{\"errors\":[{\"code\":\"UNKNOWN\"}]}")
+                .with("Content-Range", &range);
             reply = reply.announcing(sent.len());
         }
         match &self.deceit.encoding {
@@ -185,7 +202,8 @@ impl Shelf {
 
     fn refusal(&mut self, request: &Request, storage: &str) -> Option<Said> {
         let shown = request.header("authorization");
-        let refused = |challenge: &str| Some(Said::text(401, "no").with("WWW-Authenticate", challenge));
+        let refused =
+            |challenge: &str| Some(Said::text(401, "no").with("WWW-Authenticate", challenge));
         match &self.guard {
             Guard::Nobody => None,
             Guard::Basic(secret) if shown == Some(secret) => None,
@@ -215,7 +233,10 @@ impl Shelf {
         if secret.is_some() && request.header("authorization") != secret.as_deref() {
             return Said::text(401, "no");
         }
-        let scope = format!("scope=repository%3A{}%3Apull", self.name.replace('/', "%2F"));
+        let scope = format!(
+            "scope=repository%3A{}%3Apull",
+            self.name.replace('/', "%2F")
+        );
         let asked = query.contains("service=tests") && query.contains(&scope);
         if !asked || query.contains("push") {
             return Said::text(400, "no");
@@ -234,6 +255,9 @@ impl Shelf {
 
 /// The digest of these bytes, as registries write it.
 pub fn digest_of(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }

@@ -63,7 +63,11 @@ impl Said {
     pub(super) fn send(&self, request: &Request, reply: &mut Reply) {
         let length = self.announced.unwrap_or(self.body.len()).to_string();
         let mut headers = vec![("Content-Length", length.as_str())];
-        headers.extend(self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        headers.extend(
+            self.headers
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+        );
         reply.head(self.status, &headers);
         if request.method != "HEAD" {
             reply.body(&self.body);
@@ -90,5 +94,7 @@ pub(super) fn split(request: &Request) -> (String, &str) {
 
 /// The value of a name in a query, as it came.
 pub(super) fn asked<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
+    query
+        .split('&')
+        .find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
 }

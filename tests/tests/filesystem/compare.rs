@@ -10,6 +10,7 @@ use outlive_model::filesystem::{Data, Owner};
 use outlive_tests::Dice;
 use state_machine::control::Control;
 use state_machine::disk::{Change, Mode, Pointer};
+use state_machine::pull::part::Part;
 use state_machine::record::{Descriptor, History, Pool, Session, Slot, Status};
 
 use crate::answer::{Answer, ask, kind};
@@ -279,6 +280,8 @@ fn holds(data: &Data, bytes: &[u8]) -> bool {
         Data::Pool(pool) => Pool::decode(bytes).as_ref() == Ok(&**pool),
         Data::Slot(slot) => Slot::decode(bytes).as_ref() == Ok(slot),
         Data::Session(session) => Session::decode(bytes).as_ref() == Ok(session),
+        Data::Part(part) => Part::decode(bytes).as_ref() == Ok(part),
+        Data::Raw(raw) => bytes == raw,
         Data::History(history) => History::decode(bytes) == *history,
         Data::Request(request) => Control::decode(bytes) == Control::Asked(*request),
     }

@@ -163,7 +163,8 @@ fn a_full_disk_pauses_with_the_reason() {
 /// P50, P28, P52: a record or a part that was damaged, emptied or taken away costs what it told of, and nothing else.
 #[test]
 fn a_damaged_part_or_record_is_begun_anew() {
-    let spoil: [(&str, fn(&std::path::Path)); 5] = [
+    type Spoil = fn(&std::path::Path);
+    let spoil: [(&str, Spoil); 5] = [
         ("json", |path| fs::write(path, vec![0; 100]).unwrap()),
         ("json", |path| fs::write(path, b"").unwrap()),
         ("json", |path| fs::remove_file(path).unwrap()),

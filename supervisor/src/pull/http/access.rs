@@ -1,7 +1,7 @@
 //! Who asks, and who may be told.
 
-use state_machine::pull::word::Cause;
 use super::Http;
+use state_machine::pull::word::Cause;
 
 /// What is shown to the host that was asked, and to no other.
 pub(in crate::pull) trait Access: Send + Sync {

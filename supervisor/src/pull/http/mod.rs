@@ -143,7 +143,12 @@ impl Http {
         Err(never(format!("{} redirects too often", shown(ask.url))))
     }
 
-    fn ask_once(&self, ask: &Ask<'_>, url: &Url, shown: Option<&str>) -> Result<Response<Body>, Cause> {
+    fn ask_once(
+        &self,
+        ask: &Ask<'_>,
+        url: &Url,
+        shown: Option<&str>,
+    ) -> Result<Response<Body>, Cause> {
         let mut request = ureq::http::Request::builder()
             .method(ask.method)
             .uri(url.as_str());
@@ -153,14 +158,13 @@ impl Http {
         if let Some(secret) = shown {
             request = request.header(header::AUTHORIZATION, secret);
         }
-        let request = request.body(()).map_err(|error| {
-            never(format!("{} cannot be asked for: {error}", self::shown(url)))
-        })?;
+        let request = request
+            .body(())
+            .map_err(|error| never(format!("{} cannot be asked for: {error}", self::shown(url))))?;
         self.agent
             .run(request)
             .map_err(|error| trouble::of(&error, url))
     }
-
 }
 
 impl Answer {
@@ -294,7 +298,11 @@ pub(super) fn shown_whole(url: &Url) -> String {
 
 /// Every header of this name, with commas between them: that means the same (RFC 9110, section 5.3).
 fn all_of(headers: &HeaderMap, name: &str) -> String {
-    let all: Vec<&str> = headers.get_all(name).iter().filter_map(|it| it.to_str().ok()).collect();
+    let all: Vec<&str> = headers
+        .get_all(name)
+        .iter()
+        .filter_map(|it| it.to_str().ok())
+        .collect();
     all.join(", ")
 }
 

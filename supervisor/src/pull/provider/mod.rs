@@ -66,7 +66,9 @@ fn only_for_hubs(pull: &Pull) -> Result<(), Cause> {
         return Err(never("only repositories of a hub have revisions"));
     }
     if !pull.include.is_empty() || !pull.exclude.is_empty() {
-        return Err(never("only the files of a hub's repository can be chosen by patterns"));
+        return Err(never(
+            "only the files of a hub's repository can be chosen by patterns",
+        ));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::sys::signal::{SigSet, Signal};
 
 use super::crew::Crew;
-use super::source::News;
+use super::run::News;
 
 /// No longer is waited for a record.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -1,10 +1,9 @@
 //! The deeds of whoever fetches one file: its bytes, from a server, into its part.
 
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use state_machine::protocol::pull::{Poured, Site, Source, Verified, begin_anew, keep};
 use state_machine::pull::part::Part;
@@ -13,7 +12,7 @@ use state_machine::pull::word::Cause;
 use super::ask::{Opened, Refusal, ask};
 use super::crew::Crew;
 use super::keeper::{EACH, Keeper};
-use super::stream::{Ended, write};
+use super::run::{News, Streamed, Trouble, has_name, wait};
 use crate::disk::{FsDisk, LockFile};
 use crate::error::DiskError;
 use crate::pull::http::{later, never};
@@ -409,117 +408,9 @@ impl Source for Fetcher<'_> {
     }
 }
 
-/// What whoever keeps the record of a part hears.
-pub(super) enum News {
-    /// A run is over, well or not.
-    Over(Option<Trouble>),
-    /// This process is about to end. Whoever says so waits until this is dropped.
-    Leave(Sender<()>),
-}
-
-/// What has ended the runs of a file.
-pub(super) enum Trouble {
-    /// The server does not give what was asked for.
-    Refused(Refusal),
-    /// It gives the whole instead.
-    Whole(Box<Opened>),
-    /// It was cut, for this reason, and nothing names the version that it is of.
-    Nameless(String),
-    /// The file cannot be written.
-    Unwritten(io::Error),
-}
-
-/// One run, on a thread of its own.
-struct Streamed<'a> {
-    crew: &'a Crew,
-    item: &'a Item,
-    /// The record as it was, and this run as it is.
-    asked: Part,
-    nth: usize,
-    file: &'a File,
-    /// How far it is, for whoever keeps the record.
-    done: &'a AtomicU64,
-    /// Whether the others have met something that concerns it too.
-    enough: &'a AtomicBool,
-}
-
-impl Streamed<'_> {
-    /// Fetch until nothing is missing, or something happens that concerns the whole file.
-    fn pour(mut self, mut first: Option<Opened>) -> Option<Trouble> {
-        while self.asked.missing_in(self.nth) != Some(0) && !self.enough.load(Ordering::Relaxed) {
-            let opened = match first.take() {
-                Some(opened) => opened,
-                None => match ask(&self.crew.http, self.item, &self.asked, self.nth, false) {
-                    Ok(opened) if opened.whole => return Some(Trouble::Whole(Box::new(opened))),
-                    Ok(opened) => opened,
-                    Err(Refusal::Later(why, after_ms)) => {
-                        match wait(self.crew, self.item, &why, after_ms) {
-                            Ok(()) => continue,
-                            Err(cause) => return Some(Trouble::Refused(Refusal::Never(cause))),
-                        }
-                    }
-                    Err(refusal) => return Some(Trouble::Refused(refusal)),
-                },
-            };
-            let why = match self.write(opened) {
-                Ended::Enough => return None,
-                Ended::Unwritten(error) => return Some(Trouble::Unwritten(error)),
-                Ended::Well if self.asked.missing_in(self.nth).unwrap_or(0) == 0 => return None,
-                Ended::Well => "the server sent less than it had announced".to_owned(),
-                Ended::Cut(error) => format!("the connection was cut: {error}"),
-            };
-            if !has_name(&self.asked) {
-                return Some(Trouble::Nameless(why));
-            }
-            if let Err(cause) = wait(self.crew, self.item, &why, 0) {
-                return Some(Trouble::Refused(Refusal::Never(cause)));
-            }
-        }
-        None
-    }
-
-    fn write(&mut self, mut opened: Opened) -> Ended {
-        let (nth, limit) = (self.nth, self.asked.missing_in(self.nth));
-        let at = self.asked.runs[nth].from + self.asked.runs[nth].done;
-        let (asked, done, crew, enough) = (&mut self.asked, self.done, self.crew, self.enough);
-        write(opened.answer.body(), self.file, at, limit, |bytes| {
-            asked.runs[nth].done += bytes;
-            done.store(asked.runs[nth].done, Ordering::Relaxed);
-            crew.voice.fetched(bytes);
-            !enough.load(Ordering::Relaxed)
-        })
-    }
-}
-
-/// Wait before a request is made again; or why it is not, now.
-fn wait(crew: &Crew, item: &Item, why: &str, after_ms: u64) -> Result<(), Cause> {
-    let why = format!("{}: {why}", item.name());
-    if after_ms > 0 {
-        // That is for the record, and may be longer than anybody keeps a process for.
-        return Err(Cause::Later { why, after_ms });
-    }
-    let done = crew.voice.done_bytes();
-    let pause = crew
-        .patience
-        .after_failure(done)
-        .ok_or_else(|| later(why.clone()))?;
-    crew.voice.retries(&why, pause);
-    std::thread::sleep(pause);
-    Ok(())
-}
-
-/// Whether something names the version that the bytes are of.
-fn has_name(record: &Part) -> bool {
-    record.etag.is_some() || record.digest.is_some()
-}
-
 /// Give back the end of what was written last; where the file ends then, in bytes.
 fn give_room(record: &mut Part) -> u64 {
-    let last = record
-        .runs
-        .iter_mut()
-        .filter(|run| run.done > 0)
-        .next_back();
+    let last = record.runs.iter_mut().rfind(|run| run.done > 0);
     last.map_or(0, |run| {
         run.done = run.done.saturating_sub(ROOM);
         run.synced = run.synced.min(run.done);
