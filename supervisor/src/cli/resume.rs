@@ -111,8 +111,10 @@ pub(super) fn resume(job: &Job) -> Result<Resumed> {
         let after = job.wait_until(None, |view| {
             view.state != State::Paused || !view.held || job.is_answered()
         })?;
-        // Honoured, even where somebody else has paused the job since.
-        if after.held && !after.state.is_terminal() && job.is_answered() {
+        // Honoured, even where somebody else has paused the job since. One that is queued by it has no worker: whoever paused it
+        // was about to leave, and has it for a moment still.
+        let has_worker = after.held && after.state != State::Queued;
+        if has_worker && !after.state.is_terminal() && job.is_answered() {
             return Ok(Resumed::Runs);
         }
     }
