@@ -5,7 +5,7 @@ use state_machine::id::JobId;
 use crate::effect::{Effect, Reply};
 use crate::mutant::Editing;
 use crate::past::Past;
-use crate::replay::{Asking, Begun, Remembering, Stop, Wanted};
+use crate::replay::{Asking, Awakening, Remembering, Stop, Wanted};
 use crate::role::{Outcome, Part};
 use crate::shared::Shared;
 use crate::stage::Standing;
@@ -26,8 +26,8 @@ pub enum Progress {
 pub struct Process {
     /// How far it is.
     pub progress: Progress,
-    /// How its past began: at its start, or when it woke up.
-    begun: Begun,
+    /// When it woke up last, if it has slept: there its past begins. Few do.
+    woke: Option<Shared<Awakening>>,
     /// What it believes.
     pub standing: Standing,
     /// The states of its job that were true at some instant since it took its first step, one bit each. Kept
@@ -40,7 +40,7 @@ impl Process {
     pub fn new(part: &Part) -> Process {
         let mut process = Process {
             progress: Progress::Dead,
-            begun: Begun::default(),
+            woke: None,
             standing: Standing::default(),
             truths: 0,
         };
@@ -77,7 +77,7 @@ impl Process {
     /// Whether it has begun, be it over or not.
     pub fn has_begun(&self) -> bool {
         let is_at_beginning = matches!(&self.progress, Progress::Wants(past, _) if past.is_empty());
-        !is_at_beginning || self.begun.memory.is_some()
+        !is_at_beginning || self.woke.is_some()
     }
 
     /// Whether it was killed.
@@ -101,10 +101,10 @@ impl Process {
         let past = match reply {
             // Whoever wakes up is the same, however it came to sleep.
             Reply::Slept(memory) => {
-                self.begun = Begun {
-                    memory: Some(memory),
+                self.woke = Some(Shared::new(Awakening {
+                    memory,
                     standing: self.standing.clone(),
-                };
+                }));
                 Past::default()
             }
             reply => past.and(reply),
@@ -115,7 +115,7 @@ impl Process {
     /// It is killed. What it was told before stays told; what it had seen is nobody's business any more.
     pub fn die(&mut self) {
         self.progress = Progress::Dead;
-        self.begun = Begun::default();
+        self.woke = None;
         self.standing.holds = None;
         self.standing.ended = None;
         self.standing.supervises = false;
@@ -131,7 +131,7 @@ impl Process {
 
     fn resume(&mut self, part: &Part, past: Past) {
         let mut replay = Asking {
-            host: Editing::new(Remembering::new(&past, &self.begun), part.edit),
+            host: Editing::new(Remembering::new(&past, self.woke.as_deref()), part.edit),
             syncs: part.syncs,
         };
         let played = part
@@ -151,7 +151,7 @@ impl Process {
             self.standing.maintains = false;
         }
         if !matches!(self.progress, Progress::Wants(..)) {
-            self.begun = Begun::default();
+            self.woke = None;
         }
     }
 }

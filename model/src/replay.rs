@@ -75,12 +75,12 @@ pub enum Stop {
     Failed,
 }
 
-/// How a past began.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Begun {
-    /// What is remembered from before a sleep; nothing at a start.
-    pub memory: Option<Memory<Handle>>,
-    /// What was believed then.
+/// What somebody is who wakes up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Awakening {
+    /// What he remembers from before.
+    pub memory: Memory<Handle>,
+    /// What he believed then.
     pub standing: Standing,
 }
 
@@ -95,11 +95,11 @@ pub struct Remembering<'a> {
 
 impl<'a> Remembering<'a> {
     /// Remember a past from its beginning, which was a start or an awakening.
-    pub fn new(past: &'a Past, begun: &'a Begun) -> Remembering<'a> {
+    pub fn new(past: &'a Past, woke: Option<&'a Awakening>) -> Remembering<'a> {
         Remembering {
             past: past.replies().into_iter(),
-            memory: begun.memory.as_ref(),
-            standing: begun.standing.clone(),
+            memory: woke.map(|woke| &woke.memory),
+            standing: woke.map_or_else(Standing::default, |woke| woke.standing.clone()),
         }
     }
 }
