@@ -32,6 +32,10 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
 
 /// Text with every character that a terminal could obey escaped.
 pub(super) fn safe(text: &str) -> Cow<'_, str> {
+    // Most of what is printed, and what a listing has very much of.
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     if text.chars().any(is_unsafe) {
         let mut escaped = String::with_capacity(text.len());
         for c in text.chars() {
@@ -44,6 +48,20 @@ pub(super) fn safe(text: &str) -> Cow<'_, str> {
         Cow::Owned(escaped)
     } else {
         Cow::Borrowed(text)
+    }
+}
+
+/// Whether it holds nothing but what was on a typewriter.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// How many columns of a terminal it takes.
+fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
     }
 }
 
@@ -168,16 +186,18 @@ pub(super) fn columns<const N: usize>(
     let head = head.map(Cow::Borrowed);
     let widths: [usize; N] = std::array::from_fn(|column| {
         let cells = safe_rows.iter().chain([&head]);
-        let widths = cells.map(|row| row[column].chars().count());
+        let widths = cells.map(|row| width(&row[column]));
         widths.max().unwrap_or(0)
     });
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
     for row in [&head].into_iter().chain(&safe_rows) {
         for (column, cell) in row.iter().enumerate() {
+            out.write_all(cell.as_bytes())?;
             if column + 1 == N {
-                writeln!(out, "{cell}")?;
+                out.write_all(b"\n")?;
             } else {
-                write!(out, "{cell:<width$}  ", width = widths[column])?;
+                let blanks = widths[column] + 2 - width(cell);
+                write!(out, "{:blanks$}", "")?;
             }
         }
     }
