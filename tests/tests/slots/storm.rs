@@ -1,10 +1,9 @@
 //! Many clients, maintainers and deaths at once: no slot ever has two holders, and at the end all are idle without anyone's help.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlive_tests::{Dice, bench, rounds, until};
 
@@ -26,6 +25,7 @@ fn many_clients_maintainers_and_deaths_share_a_few_slots() {
     site.bench.crashes();
     let (dice, over) = (Dice::new(), AtomicBool::new(false));
     let (worked, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let waits = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -38,12 +38,13 @@ fn many_clients_maintainers_and_deaths_share_a_few_slots() {
         }
         let clients: Vec<_> = (0..CLIENTS)
             .map(|nth| {
-                let (site, worked, killed) = (&site, &worked, &killed);
+                let (site, worked, killed, waits) = (&site, &worked, &killed, &waits);
                 let mut dice = dice.nth(nth);
                 scope.spawn(move || {
-                    for _ in 0..rounds(3) {
+                    for round in 0..rounds(3) {
+                        let note = format!("client {nth} round {round};");
                         // Nobody waits: who finds no slot comes again.
-                        let gets_one = || client(site, &mut dice, worked, killed);
+                        let gets_one = || client(site, &mut dice, &note, worked, killed, waits);
                         until("there is a slot for everybody", gets_one);
                     }
                 })
@@ -59,7 +60,16 @@ fn many_clients_maintainers_and_deaths_share_a_few_slots() {
         worked.load(Ordering::Relaxed),
         killed.load(Ordering::Relaxed)
     );
-    close_all(&site);
+    // What an open took beside git's work for its own slot: for people to see, as a machine may be as slow as it likes.
+    let mut waits = waits.into_inner().expect("no client fails");
+    waits.sort();
+    println!(
+        "{} opens, beside their own git work: {:?} in the middle, {:?} at most",
+        waits.len(),
+        waits.get(waits.len() / 2),
+        waits.last()
+    );
+    close_all(&site, "");
     until("nothing runs any more", || site.bench.census().is_empty());
     // What was left by the dead is seen to by whoever comes next.
     let sessions: Vec<_> = (0..SLOTS).map(|_| site.open()).collect();
@@ -73,8 +83,17 @@ fn many_clients_maintainers_and_deaths_share_a_few_slots() {
 }
 
 /// Whether a slot was had, or the client died on the way.
-fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsize) -> bool {
-    let mut opener = site.bench.background(site.verb(&["open", "web", "--json"]));
+fn client(
+    site: &Site,
+    dice: &mut Dice,
+    note: &str,
+    worked: &AtomicUsize,
+    killed: &AtomicUsize,
+    waits: &Mutex<Vec<Duration>>,
+) -> bool {
+    let begun = Instant::now();
+    let open = site.verb(&["open", "web", "--json", "--note", note]);
+    let mut opener = site.bench.background(open);
     if dice.chance(20) {
         dice.moment(30_000);
         let _ = opener.child.kill();
@@ -84,13 +103,20 @@ fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsi
         0 => {}
         137 => {
             killed.fetch_add(1, Ordering::Relaxed);
+            // It may have opened a session before it could say so, which is nobody's process.
+            close_all(site, note);
             return true;
         }
         // None is idle, or others have looked for one all the time.
         7 | 6 => return false,
         _ => panic!("{opened:?}"),
     }
-    let one = session(&opened.json());
+    let report = opened.json();
+    let one = session(&report);
+    let work = Duration::from_millis(report["work_ms"].as_u64().expect("it says so"));
+    let mut all = waits.lock().expect("no client fails");
+    all.push(begun.elapsed().saturating_sub(work));
+    drop(all);
     let mut work = site.bench.background(site.exec(&one, &["sh", "-c", WORK]));
     if dice.chance(20) {
         dice.moment(50_000);
@@ -122,24 +148,17 @@ fn client(site: &Site, dice: &mut Dice, worked: &AtomicUsize, killed: &AtomicUsi
     true
 }
 
-/// Close what those who were killed have left open: a session is nobody's process.
-fn close_all(site: &Site) {
-    for token in tokens(&site.bench.root().join("sessions")) {
-        let ran = site.pool(&["close", &token, "--force"]);
-        assert!(matches!(ran.code(), 0 | 3), "{ran:?}");
-    }
-}
-
-fn tokens(dir: &Path) -> Vec<String> {
-    match fs::read_dir(dir) {
-        Ok(entries) => entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                name.strip_suffix(".json").map(str::to_owned)
-            })
-            .collect(),
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(error) => panic!("{error} after {:?}", Duration::ZERO),
+/// Close what those who were killed have left open, and have noted this: a session is nobody's process.
+fn close_all(site: &Site, note: &str) {
+    let dir = site.bench.root().join("sessions");
+    for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let is_noted = fs::read_to_string(entry.path()).is_ok_and(|text| text.contains(note));
+        if let Some(token) = name.strip_suffix(".json")
+            && is_noted
+        {
+            let ran = site.pool(&["close", token, "--force"]);
+            assert!(matches!(ran.code(), 0 | 3), "{ran:?}");
+        }
     }
 }
