@@ -160,7 +160,8 @@ fn a_command_that_takes_too_long_leaves_nothing() {
         );
         assert_eq!(ran.outcome, Outcome::TimedOut);
         assert!(ran.duration_ms >= 300);
-        assert_eq!(scene.written(), "begun\n");
+        // The shell may still say that a child was killed before it is killed itself.
+        assert!(scene.written().starts_with("begun\n"));
         assert!(!scene.has_processes());
     });
 }
