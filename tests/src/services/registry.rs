@@ -14,6 +14,8 @@ use crate::server::{Request, Server};
 pub enum Guard {
     /// Everybody.
     Nobody,
+    /// Everybody, but blobs only later.
+    Busy,
     /// Whoever shows this, as `Authorization` has it.
     Basic(String),
     /// Whoever has a token that was not used so often yet. It is given to whoever shows `secret`, if that is said.
@@ -206,6 +208,7 @@ impl Shelf {
             |challenge: &str| Some(Said::text(401, "no").with("WWW-Authenticate", challenge));
         match &self.guard {
             Guard::Nobody => None,
+            Guard::Busy => split(request).0.contains("/blobs/").then(|| Said::of(503)),
             Guard::Basic(secret) if shown == Some(secret) => None,
             Guard::Basic(_) => refused("Basic realm=\"here\""),
             Guard::Token { elsewhere, .. } => {

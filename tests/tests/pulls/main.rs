@@ -4,6 +4,9 @@
 mod answers;
 mod control;
 mod cuts;
+mod hubs;
+mod images;
 mod landing;
+mod models;
 mod pull;
 mod secrets;

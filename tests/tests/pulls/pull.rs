@@ -8,15 +8,35 @@ use serde_json::Value;
 
 /// A pull that is waited for.
 pub(crate) fn pull(bench: &Bench, reference: &str, options: &[&str]) -> Ran {
+    pull_with(bench, &[], reference, options)
+}
+
+/// The same, with this in its environment.
+pub(crate) fn pull_with(
+    bench: &Bench,
+    environment: &[(&str, String)],
+    reference: &str,
+    options: &[&str],
+) -> Ran {
     let mut command = bench.verb(["pull", reference, "--wait", "--backoff", "10ms"]);
-    command.args(options);
+    command.args(options).envs(environment.iter().cloned());
     bench.end(command)
 }
 
 /// A pull that goes on in the background.
 pub(crate) fn begin<'a>(bench: &'a Bench, reference: &str, options: &[&str]) -> Job<'a> {
+    begin_with(bench, &[], reference, options)
+}
+
+/// The same, with this in its environment.
+pub(crate) fn begin_with<'a>(
+    bench: &'a Bench,
+    environment: &[(&str, String)],
+    reference: &str,
+    options: &[&str],
+) -> Job<'a> {
     let mut command = bench.verb(["pull", reference, "--backoff", "10ms"]);
-    command.args(options);
+    command.args(options).envs(environment.iter().cloned());
     let id = bench.end(command).expect(0).text();
     bench.job(id.trim())
 }
