@@ -22,6 +22,8 @@ pub(super) use self::trouble::{later, never};
 pub(super) const IDLE_MS: u64 = 30_000;
 /// How long making a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
+/// How often something else is shown to a host that refuses what it was shown: what is new may run out before it is used.
+const RENEWALS: usize = 3;
 /// How many redirects are followed.
 const REDIRECTS: usize = 10;
 /// How much is read of an answer that is not a file, in bytes.
@@ -104,15 +106,15 @@ impl Http {
     /// When nobody answers, or the redirects lead nowhere. Any status is an answer.
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Answer, Cause> {
         let mut url = ask.url.clone();
-        let mut renewed = false;
-        for _ in 0..=REDIRECTS {
+        let (mut renewals, mut redirects) = (0, 0);
+        while redirects <= REDIRECTS {
             let is_origin = url.origin() == ask.url.origin();
             // Whoever a redirect leads to was not given the secret, and some refuse whoever shows two.
             let shown = if is_origin { ask.access.header() } else { None };
             let response = self.ask_once(ask, &url, shown.as_deref())?;
             let status = response.status().as_u16();
-            if status == 401 && is_origin && !renewed {
-                renewed = true;
+            if status == 401 && is_origin && renewals < RENEWALS {
+                renewals += 1;
                 let refused = Refused {
                     shown: shown.as_deref(),
                     challenge: &all_of(response.headers(), "www-authenticate"),
@@ -139,6 +141,7 @@ impl Http {
                 });
             }
             url = to;
+            redirects += 1;
         }
         Err(never(format!("{} redirects too often", shown(ask.url))))
     }

@@ -130,12 +130,13 @@ fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
         total_bytes: item.size,
         boot: &crew.boot,
     };
-    if is_there_already(crew, item).map_err(|error| cause_of(&error))? {
-        crew.voice.file_done();
-        return Ok(());
-    }
     let mut is_second = false;
     loop {
+        // Whoever fetched the same, and was waited for, may have put it into place.
+        if is_there_already(crew, item).map_err(|error| cause_of(&error))? {
+            crew.voice.file_done();
+            return Ok(());
+        }
         let mut fetcher = Fetcher::new(crew, item, connections);
         match fetch(&mut fetcher, &site, &wanted).map_err(|error| cause_of(&error))? {
             Fetched::Whole => {
