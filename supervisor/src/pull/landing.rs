@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use state_machine::disk::{Content, Dir, Disk, Name, Place};
@@ -13,7 +13,7 @@ use state_machine::protocol::pull::{Keystone, Move, Registered, register};
 use state_machine::pull::word::Cause;
 
 use super::http::never;
-use super::plan::{Plan, Written};
+use super::plan::{Item, Plan, Written};
 use super::transfer::Crew;
 use super::voice::Voice;
 use crate::disk::FsDisk;
@@ -101,19 +101,18 @@ pub(super) fn sweep(plan: &Plan, crew: &Crew, voice: &Voice) {
 
 /// See that there is room for what is missing, before any of it is fetched.
 pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
-    let sizes: Option<Vec<u64>> = plan.items.iter().map(|item| item.size).collect();
-    let Some(sizes) = sizes else { return Ok(()) };
-    // A server may say anything.
-    let wanted = sizes
+    let missing: Option<Vec<u64>> = plan
+        .items
         .iter()
-        .fold(0_u64, |sum, size| sum.saturating_add(*size));
-    let here = fs::read_dir(&plan.staging).map_or(0, |entries| {
-        let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
-        lengths
-            .map(|found| std::os::unix::fs::MetadataExt::blocks(&found) * 512)
-            .sum()
-    });
-    let missing = wanted.saturating_sub(here);
+        .map(|item| missing_of(plan, item))
+        .collect();
+    let Some(missing) = missing else {
+        return Ok(());
+    };
+    // A server may say anything.
+    let missing = missing
+        .iter()
+        .fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
     let free = match rustix::fs::statvfs(&plan.staging) {
         Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
         // Then it is found out by writing.
@@ -128,6 +127,20 @@ pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
         });
     }
     Ok(())
+}
+
+/// How many bytes of a file are not on the disk yet; `None` where nobody knows how long it is.
+fn missing_of(plan: &Plan, item: &Item) -> Option<u64> {
+    let size = item.size?;
+    let found = fs::symlink_metadata(plan.root.join(item.path.iter().collect::<PathBuf>()));
+    if found.is_ok_and(|found| found.is_file() && found.len() == size) {
+        return Some(0);
+    }
+    let here = ["part", "whole"].map(|ending| {
+        let found = fs::metadata(plan.staging.join(format!("{}.{ending}", item.key)));
+        found.map_or(0, |found| found.blocks() * 512)
+    });
+    Some(size.saturating_sub(here.iter().sum()))
 }
 
 /// Put everything into place.

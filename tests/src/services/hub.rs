@@ -107,7 +107,10 @@ fn lock(repo: &Mutex<Repo>) -> MutexGuard<'_, Repo> {
 fn answer(repo: &Repo, storage: &str, request: &Request) -> Said {
     let (path, query) = split(request);
     if let Some((_, status, code)) = repo.refusals.iter().find(|it| path.starts_with(&it.0)) {
-        return Said::text(*status, "no").with("X-Error-Code", code);
+        let message = format!("it is a {code}");
+        return Said::text(*status, "no")
+            .with("X-Error-Code", code)
+            .with("X-Error-Message", &message);
     }
     let shown = request
         .header("authorization")

@@ -246,6 +246,25 @@ fn what_is_refused_is_said_with_what_to_do() {
     }
 }
 
+/// Of a gated repository everybody may see what there is, and only some may have it.
+#[test]
+fn what_a_hub_says_about_a_file_is_shown() {
+    let bench = bench!();
+    let mut repo = repo();
+    let commit = repo.commit.clone();
+    let of_files = format!("/owner/name/resolve/{commit}/");
+    repo.refusals.push((of_files, 403, "GatedRepo".into()));
+    let hub = Hub::new(repo);
+    let ran = pull(&bench, &hub, "hf:owner/name", &[]).expect(1);
+    assert!(
+        ran.errors().contains("the server says: it is a GatedRepo"),
+        "{}",
+        ran.errors()
+    );
+    assert!(tree_of(&bench.file("name"), &[]).is_empty());
+    bench.audit();
+}
+
 /// P44: the token is for the hub, and not for who has the large files.
 #[test]
 fn a_token_is_shown_to_the_hub_alone() {

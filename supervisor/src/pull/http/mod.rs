@@ -30,6 +30,8 @@ const REDIRECTS: usize = 10;
 const TEXT_LIMIT: u64 = 64 << 20;
 /// How much is read at once, in bytes.
 const BUFFER: usize = 128 << 10;
+/// How much is shown of what a server says to people, in characters.
+const LONGEST_MESSAGE: usize = 300;
 /// No server's wish to be left alone counts for longer, in ms.
 const LONGEST_WISH_MS: u64 = 3_600_000;
 
@@ -179,6 +181,13 @@ impl Answer {
     /// A header, where it is there once and is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         text_of(self.response.headers(), name)
+    }
+
+    /// What a hub says besides, for people.
+    pub(super) fn message(&self) -> Option<&str> {
+        let text = self.header("x-error-message")?;
+        let end = text.char_indices().nth(LONGEST_MESSAGE).map_or(text.len(), |it| it.0);
+        Some(&text[..end]).filter(|text| !text.is_empty())
     }
 
     /// How long the body is by its header, in bytes.

@@ -90,6 +90,7 @@ pub(super) fn ask(
     .judge(&asked);
     let has_ranges = said("accept-ranges").is_some_and(|it| it.eq_ignore_ascii_case("bytes"));
     let after_ms = answer.retry_after_ms();
+    let message = answer.message().map(str::to_owned);
     let opened = |whole, total_bytes| Opened {
         answer,
         whole,
@@ -107,8 +108,9 @@ pub(super) fn ask(
         Verdict::Later(why) => Err(Refusal::Later(why, after_ms)),
         Verdict::Never(why) => {
             let url = crate::pull::http::shown(&item.url);
+            let message = message.map_or(String::new(), |it| format!("; the server says: {it}"));
             Err(Refusal::Never(Cause::Never {
-                why: format!("{url}: {why}"),
+                why: format!("{url}: {why}{message}"),
             }))
         }
     }
