@@ -186,7 +186,10 @@ impl Answer {
     /// What a hub says besides, for people.
     pub(super) fn message(&self) -> Option<&str> {
         let text = self.header("x-error-message")?;
-        let end = text.char_indices().nth(LONGEST_MESSAGE).map_or(text.len(), |it| it.0);
+        let end = text
+            .char_indices()
+            .nth(LONGEST_MESSAGE)
+            .map_or(text.len(), |it| it.0);
         Some(&text[..end]).filter(|text| !text.is_empty())
     }
 
