@@ -4,7 +4,7 @@ use outlive_model::effect::{Effect, Reply};
 use outlive_model::filesystem::Owner;
 use outlive_model::machine::{Machine, Nature};
 use outlive_model::past::Past;
-use outlive_model::replay::{Asking, Begun, Remembering, Stop};
+use outlive_model::replay::{Asking, Remembering, Stop};
 use outlive_model::role::first_job;
 use outlive_model::scene::Scene;
 use state_machine::disk::{Mode, Name, Open, Place};
@@ -12,9 +12,8 @@ use state_machine::protocol::claim::{Claim, claim};
 
 /// Call the shipped protocol from its beginning with these replies, and say what it wants next.
 fn next_effect(past: &Past) -> Result<Claim<u8>, Box<Effect>> {
-    let start = Begun::default();
     let mut disk = Asking {
-        host: Remembering::new(past, &start),
+        host: Remembering::new(past, None),
         syncs: true,
     };
     claim(&mut disk, &first_job()).map_err(|stop| match stop {
