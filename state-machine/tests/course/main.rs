@@ -13,4 +13,5 @@ mod keeper;
 mod retry;
 mod start;
 mod take;
+mod transfer;
 mod worker;

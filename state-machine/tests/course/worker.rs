@@ -12,6 +12,7 @@ use state_machine::job::State;
 use state_machine::protocol::book::Book;
 use state_machine::protocol::create::{Durable, Made, create};
 use state_machine::protocol::hold::{Recorded, newborn};
+use state_machine::pull::word::{Cause, Word};
 use state_machine::record::{Descriptor, Exit, Failure, History, Status, Stopping, What};
 
 use crate::fake::{Fake, Fault, Handle, Image};
@@ -32,6 +33,8 @@ pub(super) enum Then {
     ToldToEnd,
     /// Its stop is worth a record.
     Stubborn,
+    /// Its command is a transfer, and says the next of its words.
+    Says,
     /// The time of the next attempt has come.
     Due,
     /// The hook has ended.
@@ -45,6 +48,9 @@ pub(super) struct Scripted {
     pub(super) descriptor: Descriptor,
     pub(super) book: Book<Handle>,
     pub(super) script: VecDeque<Then>,
+    /// What a transfer says, one after the other, and why it ends.
+    pub(super) words: VecDeque<Word>,
+    pub(super) cause: Option<Cause>,
     /// What is left of each tree, one after the other; nothing when this is used up.
     pub(super) left: VecDeque<u32>,
     pub(super) told_to_end: bool,
@@ -79,6 +85,8 @@ impl Scripted {
             id,
             descriptor,
             script: script.iter().copied().collect(),
+            words: VecDeque::new(),
+            cause: None,
             left: VecDeque::new(),
             told_to_end: false,
             told_to_end_while_it_waits: false,
@@ -285,6 +293,10 @@ impl Worker for Scripted {
             Then::Late => Woke::Late,
             Then::ToldToEnd => Woke::ToldToEnd,
             Then::Stubborn => Woke::Show(Show::Surviving("7 (x)".into())),
+            Then::Says => {
+                let word = self.words.pop_front().expect("it has something to say");
+                Woke::Show(Show::Said(word))
+            }
             Then::Due | Then::HookEnds => panic!("{then:?} over a tree"),
         })
     }
@@ -305,6 +317,11 @@ impl Worker for Scripted {
         Ok(())
     }
 
+    fn let_register(&mut self, _: &mut Tree) -> Result<(), Fault> {
+        self.tell("let register");
+        Ok(())
+    }
+
     fn end_of(&mut self, tree: &mut Tree) -> Result<End, Fault> {
         let stopped = std::mem::take(&mut tree.stopping);
         Ok(End {
@@ -316,7 +333,7 @@ impl Worker for Scripted {
             }),
             dropped_bytes: None,
             ran_ms: 1,
-            cause: None,
+            cause: self.cause.clone(),
         })
     }
 
