@@ -1,12 +1,13 @@
 //! Images of a registry: the layout of an image, tokens, and what registries get wrong. Debian's docker-registry is the honest
 //! server and skopeo the judge, where both are installed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use outlive_tests::{
-    Bench, Guard, Ran, Registry, Served, bench, digest_of, program_at, tree_of, until,
+    Bench, Dice, Guard, Ran, Registry, Served, bench, digest_of, program_at, rounds, tree_of, until,
 };
 use serde_json::{Value, json};
 
@@ -548,4 +549,90 @@ fn several_at_once_into_one_layout() {
         "what all of them have is fetched once: {fetched}"
     );
     bench.audit();
+}
+
+/// Whoever fetches and registers is killed at any moment: what is in the layout is right, and all of it comes there.
+#[test]
+fn killed_anywhere_a_layout_comes_right() {
+    let bench = bench!();
+    let mut dice = Dice::new();
+    let registry = Registry::new(NAME);
+    let shared = Served::of_length(2_000_000, 9).bytes.to_vec();
+    let tags = ["v1", "v2"];
+    let digests = [1, 2].map(|nth| {
+        image(
+            &registry,
+            MANIFEST,
+            Some(tags[nth - 1]),
+            &[&shared, &layer(nth as u64)],
+        )
+    });
+    for round in 0..rounds(3) {
+        let to = format!("layout-{round}");
+        let jobs = tags.map(|tag| {
+            let reference = format!("oci:{}/{NAME}:{tag}", registry.front.authority());
+            begin_with(
+                &bench,
+                &environment(&bench, None),
+                &reference,
+                &["--to", &to],
+            )
+        });
+        for _ in 0..8 {
+            dice.moment(100_000);
+            let job = dice.pick(&jobs);
+            if let Some(worker) = job.worker() {
+                worker.kill();
+                until("the worker is gone", || !worker.lives());
+                bench.crashes();
+            }
+            is_never_wrong(&bench.file(&to));
+            // Refused where it has ended just now.
+            bench.run(["resume", job.id()]);
+        }
+        for job in &jobs {
+            while job.wait() == 75 {
+                bench.run(["resume", job.id()]);
+            }
+            assert_eq!(job.wait(), 0, "{}", job.shown());
+        }
+        let files = is_never_wrong(&bench.file(&to));
+        let index: Value = serde_json::from_slice(&files["index.json"]).unwrap();
+        let mut found: Vec<&str> = index["manifests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["digest"].as_str().unwrap())
+            .collect();
+        found.sort_unstable();
+        let mut wanted: Vec<&str> = digests.iter().map(String::as_str).collect();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted);
+        nothing_is_left(&bench.file(&to));
+    }
+    bench.audit();
+}
+
+/// Every blob that stands in the layout is what its name says, and every manifest that its index names is there with all of its
+/// blobs.
+#[track_caller]
+fn is_never_wrong(layout: &Path) -> BTreeMap<String, Vec<u8>> {
+    let index =
+        fs::read(layout.join("index.json")).unwrap_or_else(|_| br#"{"manifests":[]}"#.to_vec());
+    let files = tree_of(layout, &[".outlive-part"]);
+    for (path, bytes) in &files {
+        if let Some(hex) = path.strip_prefix("blobs/sha256/") {
+            assert_eq!(digest_of(bytes), format!("sha256:{hex}"));
+        }
+    }
+    let blob = |digest: &Value| format!("blobs/{}", digest.as_str().unwrap().replace(':', "/"));
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    for entry in index["manifests"].as_array().unwrap() {
+        let manifest: Value = serde_json::from_slice(&files[&blob(&entry["digest"])]).unwrap();
+        let layers = manifest["layers"].as_array().unwrap().iter();
+        for named in layers.chain([&manifest["config"]]) {
+            assert!(files.contains_key(&blob(&named["digest"])), "{named}");
+        }
+    }
+    files
 }
