@@ -236,7 +236,7 @@ fn is_settled(view: &View) -> bool {
 }
 
 /// The smallest records: whatever else there is in one is what it is where nothing is said.
-const LEAST_DESCRIPTOR: &str = r#"{"id":"0-job","kind":{"pull":{"provider":"","reference":"","destination":""}},"display_name":"","created_at_ms":0}"#;
+const LEAST_DESCRIPTOR: &str = r#"{"id":"0-job","kind":{"pull":{"provider":"","reference":"","destination":"","env":{}}},"display_name":"","created_at_ms":0}"#;
 const LEAST_STATUS: &str = r#"{"state":"queued","updated_at_ms":0}"#;
 
 /// A record without the fields that have the value that they have anyway. `again` reads a record and writes it.
