@@ -286,7 +286,12 @@ fn read(stream: &TcpStream) -> Option<Request> {
             break;
         }
         let (name, value) = line.split_once(':')?;
-        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        // Several of a name mean the same as one with commas (RFC 9110, section 5.3).
+        let all: &mut String = headers.entry(name.to_ascii_lowercase()).or_default();
+        if !all.is_empty() {
+            all.push_str(", ");
+        }
+        all.push_str(value.trim());
     }
     Some(Request {
         method,

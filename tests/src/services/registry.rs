@@ -145,6 +145,10 @@ impl Shelf {
         if let Some(refusal) = self.refusal(request, storage) {
             return refusal;
         }
+        // How some clients see whether this is a registry.
+        if path == "/v2/" {
+            return Said::text(200, "{}");
+        }
         let base = format!("/v2/{}/", self.name);
         let Some((kind, which)) = path.strip_prefix(&base).and_then(|it| it.split_once('/')) else {
             return Said::text(404, r#"{"errors":[{"code":"NAME_UNKNOWN"}]}"#);
