@@ -114,11 +114,11 @@ fn an_image_by_its_tag_or_its_digest() {
 /// What skopeo writes and reads: both fetch the same from Debian's registry, byte for byte.
 #[test]
 fn skopeo_writes_the_same() {
-    let bench = bench!();
     let (Some(registry), Some(skopeo)) = (program_at("docker-registry"), program_at("skopeo"))
     else {
         return;
     };
+    let bench = bench!();
     let registry = Debian::start(&bench, &registry);
     let copy = |from: &str, to: &str| {
         let mut command = bench.program(&skopeo);
