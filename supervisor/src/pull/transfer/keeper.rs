@@ -12,7 +12,7 @@ use crate::error::DiskError;
 /// It is written at least so often while bytes arrive.
 pub(super) const EACH: Duration = Duration::from_millis(200);
 /// It is written at least once for so many bytes.
-const EACH_BYTES: u64 = 4 << 20;
+pub(super) const EACH_BYTES: u64 = 4 << 20;
 /// What has arrived is made to survive a loss of power at least once for so many bytes.
 const SYNC_BYTES: u64 = 128 << 20;
 

@@ -11,12 +11,15 @@ use state_machine::pull::word::Cause;
 
 use super::ask::{Opened, Refusal, ask};
 use super::crew::Crew;
+use super::keeper::EACH_BYTES;
 use super::stream::{Ended, write};
 use crate::pull::http::later;
 use crate::pull::plan::Item;
 
 /// What whoever keeps the record of a part hears.
 pub(super) enum News {
+    /// So much has arrived that the record should tell of it.
+    Much,
     /// A run is over, well or not.
     Over(Option<Trouble>),
     /// This process is about to end. Whoever says so waits until this is dropped.
@@ -45,6 +48,8 @@ pub(super) struct Streamed<'a> {
     pub(super) file: &'a File,
     /// How far it is, for whoever keeps the record.
     pub(super) done: &'a AtomicU64,
+    /// Whom to tell.
+    pub(super) keeper: Sender<News>,
     /// Whether the others have met something that concerns it too.
     pub(super) enough: &'a AtomicBool,
 }
@@ -88,10 +93,17 @@ impl Streamed<'_> {
         let (nth, limit) = (self.nth, self.asked.missing_in(self.nth));
         let at = self.asked.runs[nth].from + self.asked.runs[nth].done;
         let (asked, done, crew, enough) = (&mut self.asked, self.done, self.crew, self.enough);
+        let keeper = &self.keeper;
+        let mut told = asked.runs[nth].done;
         write(opened.answer.body(), self.file, at, limit, |bytes| {
             asked.runs[nth].done += bytes;
             done.store(asked.runs[nth].done, Ordering::Relaxed);
             crew.voice.fetched(bytes);
+            if asked.runs[nth].done - told >= EACH_BYTES {
+                told = asked.runs[nth].done;
+                // Whoever keeps the record stays for as long as we do.
+                let _ = keeper.send(News::Much);
+            }
             !enough.load(Ordering::Relaxed)
         })
     }

@@ -182,6 +182,7 @@ impl<'a> Fetcher<'a> {
                     nth,
                     file,
                     done: &done[nth],
+                    keeper: sender.clone(),
                     enough,
                 };
                 let opened = first.take();
@@ -196,6 +197,7 @@ impl<'a> Fetcher<'a> {
                 let news = outcomes.recv_timeout(EACH);
                 count(record, &done);
                 match news {
+                    Ok(News::Much) | Err(RecvTimeoutError::Timeout) => {}
                     Ok(News::Over(None)) => running -= 1,
                     Ok(News::Over(Some(trouble))) => {
                         running -= 1;
@@ -206,7 +208,6 @@ impl<'a> Fetcher<'a> {
                         // Where the disk does not let us, it is fetched again.
                         let _ = keeper.keep(&mut self.disk, site, record);
                     }
-                    Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 if kept.is_ok() {
