@@ -100,10 +100,10 @@ impl Store {
                 let seen = Seen::Job(view.descriptor.order, show(view));
                 return (seen, Some(Line::Kept(line)));
             }
-            let stamps = if learns { remembered.stamps(id) } else { None };
+            let stamp = if learns { remembered.stamp(id) } else { None };
             let mut learned = None;
             let seen = self.see(disk, id, |view| {
-                learned = stamps.and_then(|stamps| learn(&stamps, &view));
+                learned = stamp.and_then(|stamp| learn(&stamp, &view));
                 show(view)
             });
             (seen, learned)

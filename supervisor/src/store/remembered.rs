@@ -1,14 +1,14 @@
 //! What is remembered of ended jobs from one listing to the next, so that ten thousand of them need not all be read again: the
-//! file `listing` in the root of the store. It is never the truth. What it says of a job counts only as long as both of the
-//! job's records are the very files that were read, which the kernel is asked of each, every time; anything else is read. Who
-//! deletes it, writes over it or never writes it costs the next listing a little time, and nothing else.
+//! file `listing` in the root of the store. It is never the truth. What it says of a job counts only as long as nothing has come
+//! into the job's directory or gone from it since its records were read, which the kernel is asked of each, every time; anything
+//! else is read. A record is only ever replaced, so its directory tells. Who deletes it, writes over it or never writes it costs the next listing a little time, and nothing else.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{self, AtFlags, CWD, Mode, OFlags};
 use serde_json::{Map, Value};
-use state_machine::disk::{Dir, Name};
+use state_machine::disk::Dir;
 use state_machine::id::JobId;
 use state_machine::liveness::needs_probe;
 use state_machine::protocol::look::View;
@@ -35,28 +35,19 @@ pub(super) struct Remembered {
     looker: Looker,
 }
 
-/// Whoever asks which files the records of a job are now.
+/// Whoever asks what the directory of a job is now.
 struct Looker {
     jobs: Option<OwnedFd>,
-    descriptor: String,
-    status: String,
     /// The time at which the listing began, in ns since the epoch.
     now_ns: i64,
 }
 
-/// What tells a file from every other, and from what it was before: any change of it, its name included, changes the time.
+/// What tells the directory of a job from every other, and from what it was before: any change of the names in it changes the
+/// time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     inode: u64,
-    size: u64,
     changed_ns: i64,
-}
-
-/// Which files the records of a job are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamps {
-    descriptor: Stamp,
-    status: Stamp,
 }
 
 /// What the file says of one job, and is to say again.
@@ -74,8 +65,6 @@ impl Remembered {
         Remembered {
             looker: Looker {
                 jobs: fs::openat(CWD, store.jobs_dir(), flags, Mode::empty()).ok(),
-                descriptor: file_name(&Name::Descriptor),
-                status: file_name(&Name::Status),
                 now_ns: i64::try_from(clock::now_ms())
                     .unwrap_or(i64::MAX)
                     .saturating_mul(1_000_000),
@@ -112,11 +101,11 @@ impl Remembered {
         }
     }
 
-    /// What is true about an ended job, where its records are what they were when the line was written; without its
+    /// What is true about an ended job, where its directory is what it was when the line was written; without its
     /// environment.
     pub(super) fn view(&self, id: &JobId, line: &str) -> Option<View> {
         let mut parts = line.split('\t').skip(1);
-        if self.looker.stamps(id)?.to_string() != parts.next()? {
+        if self.looker.stamp(id)?.to_string() != parts.next()? {
             return None;
         }
         let descriptor = Descriptor::decode(parts.next()?.as_bytes()).ok()?;
@@ -131,13 +120,13 @@ impl Remembered {
         is_settled(&view).then_some(view)
     }
 
-    /// Which files the records of a job are, for [`learn`]: to be asked *before* they are read, or what is read may be older
-    /// than they are. Nothing, where they have changed too lately.
-    pub(super) fn stamps(&self, id: &JobId) -> Option<Stamps> {
-        self.looker.stamps(id).filter(|stamps| {
-            let settled = self.looker.now_ns.saturating_sub(SETTLED_NS);
-            stamps.descriptor.changed_ns < settled && stamps.status.changed_ns < settled
-        })
+    /// What the directory of a job is, for [`learn`]: to be asked *before* its records are read, or what is read may be older
+    /// than it is. Nothing, where it has changed too lately.
+    pub(super) fn stamp(&self, id: &JobId) -> Option<Stamp> {
+        let settled = self.looker.now_ns.saturating_sub(SETTLED_NS);
+        self.looker
+            .stamp(id)
+            .filter(|stamp| stamp.changed_ns < settled)
     }
 
     /// Remember these and no others, where that is worth it. That it cannot be written is nobody's business.
@@ -175,8 +164,8 @@ impl Found<'_> {
     }
 }
 
-/// The line of a job, where the same will be true about it as long as its records are what they are. `view` has no environment.
-pub(super) fn learn(stamps: &Stamps, view: &View) -> Option<Line<'static>> {
+/// The line of a job, where the same will be true about it as long as its directory is what it is. `view` has no environment.
+pub(super) fn learn(stamp: &Stamp, view: &View) -> Option<Line<'static>> {
     if !is_settled(view) {
         return None;
     }
@@ -188,31 +177,22 @@ pub(super) fn learn(stamps: &Stamps, view: &View) -> Option<Line<'static>> {
     })?;
     let id = &view.descriptor.id;
     // In JSON, neither a tab nor the end of a line stands for itself within a string.
-    let line = format!("{id}\t{stamps}\t{descriptor}\t{status}");
+    let line = format!("{id}\t{stamp}\t{descriptor}\t{status}");
     Some(Line::Learned(line))
 }
 
 impl Looker {
-    fn stamps(&self, id: &JobId) -> Option<Stamps> {
-        Some(Stamps {
-            // The one that may well be missing first.
-            status: self.stamp(id, &self.status)?,
-            descriptor: self.stamp(id, &self.descriptor)?,
-        })
-    }
-
-    fn stamp(&self, id: &JobId, name: &str) -> Option<Stamp> {
-        let path = format!("{id}/{name}");
-        let stat = fs::statat(self.jobs.as_ref()?, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    fn stamp(&self, id: &JobId) -> Option<Stamp> {
+        let jobs = self.jobs.as_ref()?;
+        let stat = fs::statat(jobs, id.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Stamp {
             inode: stat.st_ino,
-            size: stat.st_size as u64,
             changed_ns: changed_ns(&stat)?,
         })
     }
 }
 
-/// When a file was last changed in any way, in ns since the epoch; nothing for a time that no machine has.
+/// When a directory was last changed in any way, in ns since the epoch; nothing for a time that no machine has.
 fn changed_ns(stat: &fs::Stat) -> Option<i64> {
     let ns = i64::try_from(stat.st_ctime_nsec).ok()?;
     stat.st_ctime.checked_mul(1_000_000_000)?.checked_add(ns)
@@ -220,13 +200,7 @@ fn changed_ns(stat: &fs::Stat) -> Option<i64> {
 
 impl fmt::Display for Stamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}.{}.{}", self.inode, self.size, self.changed_ns)
-    }
-}
-
-impl fmt::Display for Stamps {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {}", self.descriptor, self.status)
+        write!(out, "{}.{}", self.inode, self.changed_ns)
     }
 }
 
@@ -270,10 +244,6 @@ fn text(store: &Store) -> Option<String> {
 /// The id that a line begins with.
 fn id_in(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
-}
-
-fn file_name(name: &Name) -> String {
-    String::from_utf8_lossy(&name.to_bytes()).into_owned()
 }
 
 /// Put the file in its place as a whole: others may be reading it, or doing the same. What a crash leaves of it in `staging/` is
