@@ -198,7 +198,7 @@ mod tests {
         let left_out = left_out(false);
         assert_eq!(
             why_left_out(&left_out),
-            "left out, as this build aborts on a panic: compare-then-unlink, skip-running, status-before-empty; --profile model runs them, too"
+            "left out, as this build aborts on a panic: skip-running, status-before-empty; --profile model runs them, too"
         );
         // Of what is left out no number is written down that a check could miss.
         assert!(
