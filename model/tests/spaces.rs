@@ -114,6 +114,7 @@ hold! {
     retiring "retiring"
     two_supervisors "two-supervisors"
     queue_cancel "queue-cancel"
+    unwanted "unwanted"
     dependent "dependent"
     unmet "unmet"
     forked_dies "forked-dies"
