@@ -64,8 +64,8 @@ fn what_is_remembered_is_used_as_long_as_no_record_has_changed() {
         let new = jobs[nth].file("new");
         fs::copy(&path, &new).unwrap();
         fs::write(&new, changed).unwrap();
-        let file = fs::File::options().append(true).open(&new).unwrap();
-        file.set_modified(modified).unwrap();
+        let copy = fs::File::options().append(true).open(&new).unwrap();
+        copy.set_modified(modified).unwrap();
         fs::rename(&new, &path).unwrap();
         let listed = bench.list();
         let is_it = |job: &&Value| job["id"] == jobs[nth].id();
