@@ -103,7 +103,11 @@ fn a_killed_worker_goes_on_where_it_was() {
     assert_eq!(job.wait(), 0);
     assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
     let again = server.sent() - length;
-    assert!(again <= 2 * KEPT_EACH, "{again} bytes were fetched again");
+    // And what came while it was being written.
+    assert!(
+        again <= 2 * (KEPT_EACH + (1 << 20)),
+        "{again} bytes were fetched again"
+    );
     assert!(server.asked().iter().skip(1).all(|it| it.range().is_some()));
     nothing_is_left(&bench.work());
     bench.audit();

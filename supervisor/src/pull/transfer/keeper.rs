@@ -21,6 +21,8 @@ pub(super) struct Keeper {
     kept: Instant,
     kept_bytes: u64,
     synced_bytes: u64,
+    /// Whether it is to be written however little has come since.
+    is_due: bool,
 }
 
 impl Keeper {
@@ -30,7 +32,13 @@ impl Keeper {
             kept: Instant::now(),
             kept_bytes: done,
             synced_bytes: done,
+            is_due: false,
         }
+    }
+
+    /// A run has got so far that it is time.
+    pub(super) fn hurry(&mut self) {
+        self.is_due = true;
     }
 
     /// Write the record, if it is time.
@@ -42,7 +50,8 @@ impl Keeper {
     ) -> Result<(), DiskError> {
         let done = part.done_bytes();
         let new = done.saturating_sub(self.kept_bytes);
-        if new == 0 || (new < EACH_BYTES && self.kept.elapsed() < EACH) {
+        let is_due = self.is_due || new >= EACH_BYTES || self.kept.elapsed() >= EACH;
+        if new == 0 || !is_due {
             return Ok(());
         }
         if done.saturating_sub(self.synced_bytes) >= SYNC_BYTES {
@@ -76,11 +85,13 @@ impl Keeper {
             kept: Instant::now(),
             kept_bytes: 0,
             synced_bytes: 0,
+            is_due: false,
         };
     }
 
     fn has_kept(&mut self, done: u64) {
         self.kept = Instant::now();
         self.kept_bytes = done;
+        self.is_due = false;
     }
 }

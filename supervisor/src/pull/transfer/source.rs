@@ -197,7 +197,8 @@ impl<'a> Fetcher<'a> {
                 let news = outcomes.recv_timeout(EACH);
                 count(record, &done);
                 match news {
-                    Ok(News::Much) | Err(RecvTimeoutError::Timeout) => {}
+                    Ok(News::Much) => keeper.hurry(),
+                    Err(RecvTimeoutError::Timeout) => {}
                     Ok(News::Over(None)) => running -= 1,
                     Ok(News::Over(Some(trouble))) => {
                         running -= 1;
