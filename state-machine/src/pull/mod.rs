@@ -5,7 +5,7 @@
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | [`reference`] | what a user asks for, read from one word |
+//! | [`mod@reference`] | what a user asks for, read from one word |
 //! | [`answer`] | what a server's answer to a request for bytes means |
 //! | [`part`] | the record beside an unfinished file: which bytes of what are in it |
 //! | [`pattern`] | which files of a repository are wanted |
