@@ -84,7 +84,7 @@ fn transfer(dir: &Path, pull: &Pull, voice: &Arc<Voice>) -> std::result::Result<
     }
     landing::prepare(&plan)?;
     let crew = Arc::new(Crew::new(http, Arc::clone(voice), &plan));
-    landing::sweep(&plan, &crew, voice);
+    landing::sweep(&plan, voice);
     landing::see_that_it_fits(&plan)?;
     parts::note(dir, &plan)?;
     voice.expect(plan.items.iter().map(|item| item.size));

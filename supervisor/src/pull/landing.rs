@@ -68,7 +68,7 @@ fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
 }
 
 /// Remove what is left in a staging directory of what is not wanted any more: of another revision, of other patterns.
-pub(super) fn sweep(plan: &Plan, crew: &Crew, voice: &Voice) {
+pub(super) fn sweep(plan: &Plan, voice: &Voice) {
     if !plan.owns_staging {
         return;
     }
@@ -96,7 +96,6 @@ pub(super) fn sweep(plan: &Plan, crew: &Crew, voice: &Voice) {
             );
         }
     }
-    let _ = crew;
 }
 
 /// See that there is room for what is missing, before any of it is fetched.

@@ -2,32 +2,9 @@
 
 use std::fs;
 
-use outlive_tests::{Bench, Served, Server, bench, until};
+use outlive_tests::{Served, Server, bench, until};
 
-use super::pull::{account, begin, nothing_is_left, pull, staged};
-
-/// A server that gives a third of its file and falls silent, until it is asked often enough.
-fn halting(file: Served, silences: usize) -> Server {
-    let third = file.bytes.len() as u64 / 3;
-    Server::new(move |request, reply| {
-        if request.nth < silences {
-            file.serve_some(request, reply, third);
-            reply.fall_silent();
-        } else {
-            file.serve(request, reply);
-        }
-    })
-}
-
-fn until_arrived(bench: &Bench, bytes: u64) {
-    let staging = bench.work().join("file.bin.outlive-part");
-    until("as much has arrived", || {
-        let parts = staged(&staging, ".part");
-        parts
-            .first()
-            .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == bytes))
-    });
-}
+use super::pull::{account, begin, halting, nothing_is_left, pull, until_arrived};
 
 #[test]
 fn a_pause_in_silence_keeps_what_has_arrived() {

@@ -4,7 +4,9 @@ use std::fs;
 
 use outlive_tests::{Served, Server, TmpFs, bench, until};
 
-use super::pull::{account, begin, notes, nothing_is_left, only_job, pull, staged};
+use super::pull::{
+    account, begin, halting, notes, nothing_is_left, only_job, pull, staged, until_arrived,
+};
 
 /// What sha256sum says of a file.
 fn sha256(bench: &outlive_tests::Bench, bytes: &[u8]) -> String {
@@ -41,21 +43,10 @@ fn what_was_kept_and_is_wrong_is_fetched_again() {
     let bench = bench!();
     let file = Served::of_length(100_000, 32);
     let (bytes, wanted) = (file.bytes.clone(), sha256(&bench, &file.bytes));
-    let server = Server::new(move |request, reply| {
-        if request.nth == 0 {
-            file.serve_some(request, reply, 60_000);
-            reply.fall_silent();
-        } else {
-            file.serve(request, reply);
-        }
-    });
+    let server = halting(file, 1);
     let job = begin(&bench, &server.url("/file.bin"), &["--sha256", &wanted]);
     let staging = bench.work().join("file.bin.outlive-part");
-    until("some has arrived", || {
-        staged(&staging, ".part")
-            .first()
-            .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == 60_000))
-    });
+    until_arrived(&bench, 33_333);
     bench.run(["pause", job.id()]).expect(0);
     let part = &staged(&staging, ".part")[0];
     let mut spoilt = fs::read(part).unwrap();
@@ -175,21 +166,10 @@ fn a_damaged_part_or_record_is_begun_anew() {
         let bench = bench!();
         let file = Served::of_length(100_000, 37);
         let bytes = file.bytes.clone();
-        let server = Server::new(move |request, reply| {
-            if request.nth == 0 {
-                file.serve_some(request, reply, 60_000);
-                reply.fall_silent();
-            } else {
-                file.serve(request, reply);
-            }
-        });
+        let server = halting(file, 1);
         let job = begin(&bench, &server.url("/file.bin"), &[]);
         let staging = bench.work().join("file.bin.outlive-part");
-        until("some has arrived", || {
-            staged(&staging, ".part")
-                .first()
-                .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == 60_000))
-        });
+        until_arrived(&bench, 33_333);
         bench.run(["pause", job.id()]).expect(0);
         spoil(&staged(&staging, which)[0]);
         bench.run(["resume", job.id()]).expect(0);
@@ -209,17 +189,10 @@ fn a_part_without_a_record_is_nobodys() {
     let bench = bench!();
     let file = Served::of_length(100_000, 38);
     let bytes = file.bytes.clone();
-    let server = Server::new(move |request, reply| {
-        if request.nth == 0 {
-            file.serve_some(request, reply, 60_000);
-            reply.fall_silent();
-        } else {
-            file.serve(request, reply);
-        }
-    });
+    let server = halting(file, 1);
     let job = begin(&bench, &server.url("/file.bin"), &[]);
     let staging = bench.work().join("file.bin.outlive-part");
-    until("some has arrived", || !staged(&staging, ".part").is_empty());
+    until_arrived(&bench, 33_333);
     bench.run(["pause", job.id()]).expect(0);
     fs::remove_file(&staged(&staging, ".json")[0]).unwrap();
     let part = fs::OpenOptions::new()

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outlive_tests::{Bench, Job, Ran};
+use outlive_tests::{Bench, Job, Ran, Served, Server, until};
 use serde_json::Value;
 
 /// A pull that is waited for.
@@ -92,4 +92,28 @@ pub(crate) fn progress_is_whole(job: &Job<'_>, length: usize) {
     let progress: Value = job.shown()["progress"].clone();
     assert_eq!(progress["done_bytes"], length, "{progress}");
     assert_eq!(progress["total_bytes"], length, "{progress}");
+}
+
+/// A server that gives a third of its file and falls silent, until it is asked often enough.
+pub(crate) fn halting(file: Served, silences: usize) -> Server {
+    let third = file.bytes.len() as u64 / 3;
+    Server::new(move |request, reply| {
+        if request.nth < silences {
+            file.serve_some(request, reply, third);
+            reply.fall_silent();
+        } else {
+            file.serve(request, reply);
+        }
+    })
+}
+
+/// Wait until so much of `file.bin` has arrived.
+pub(crate) fn until_arrived(bench: &Bench, bytes: u64) {
+    let staging = bench.work().join("file.bin.outlive-part");
+    until("as much has arrived", || {
+        let parts = staged(&staging, ".part");
+        parts
+            .first()
+            .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == bytes))
+    });
 }

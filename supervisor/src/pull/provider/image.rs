@@ -9,7 +9,9 @@ use state_machine::pull::reference::{self, Version, is_digest};
 use state_machine::pull::word::Cause;
 use state_machine::record::Pull;
 
-use super::registry::{Descriptor, Found, Kind, Manifest, Platform, Registry, TYPES};
+use super::registry::{
+    Descriptor, Found, Kind, Manifest, Platform, Registry, TYPES, Wanted, written_down,
+};
 use super::{Provider, Variables};
 use crate::pull::http::{Http, never};
 use crate::pull::plan::{Item, Keystone, Plan, Written};
@@ -29,7 +31,7 @@ pub(super) struct Image {
     version: Version,
     tag: Option<String>,
     /// The digest that it must have.
-    wanted: Option<String>,
+    wanted: Wanted,
     shown: String,
 }
 
@@ -58,11 +60,7 @@ impl Image {
         pull: &Pull,
         variables: Variables<'_>,
     ) -> Result<Image, Cause> {
-        if let Some(wanted) = pull.digest.as_ref().filter(|it| !is_digest(it)) {
-            return Err(never(format!(
-                "{wanted} is no digest that can be checked; use sha256:…"
-            )));
-        }
+        let wanted = Wanted::of(pull)?;
         let mut name = image.name;
         let host = match image.registry.as_str() {
             "docker.io" | "index.docker.io" => {
@@ -84,7 +82,7 @@ impl Image {
             registry: Registry::new(host, &name, shown.clone(), variables)?,
             version: image.version,
             tag,
-            wanted: pull.digest.clone(),
+            wanted,
             shown,
         })
     }
@@ -187,19 +185,11 @@ impl Provider for Image {
             Version::Digest(digest) => digest.clone(),
             Version::Tag(tag) => self.found(http, tag)?.digest,
         };
-        match &self.wanted {
-            Some(wanted) if *wanted != digest => Err(never(format!(
-                "{} is {digest} and should be {wanted}",
-                self.shown
-            ))),
-            _ => Ok(Some(digest)),
-        }
+        self.wanted.accept(digest, &self.shown).map(Some)
     }
 
     fn plan(&self, http: &Http, resolved: Option<&str>, destination: &Path) -> Result<Plan, Cause> {
-        let digest = resolved
-            .filter(|digest| is_digest(digest))
-            .ok_or_else(|| never("the digest that was written down is none"))?;
+        let digest = written_down(resolved)?;
         let (found, manifest) = self.of_this_machine(http, digest)?;
         let items = self.blobs(&manifest)?;
         let note = if found.digest == digest {

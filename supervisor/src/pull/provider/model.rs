@@ -7,7 +7,7 @@ use state_machine::pull::reference::{self, is_digest};
 use state_machine::pull::word::Cause;
 use state_machine::record::Pull;
 
-use super::registry::{Found, Kind, Manifest, Registry};
+use super::registry::{Found, Kind, Manifest, Registry, Wanted, written_down};
 use super::{Provider, Variables};
 use crate::pull::http::{Http, never};
 use crate::pull::plan::{Item, Keystone, Plan};
@@ -23,7 +23,7 @@ pub(super) struct Model {
     host: String,
     model: reference::Model,
     /// The digest that its manifest must have.
-    wanted: Option<String>,
+    wanted: Wanted,
     shown: String,
 }
 
@@ -34,11 +34,7 @@ impl Model {
         pull: &Pull,
         variables: Variables<'_>,
     ) -> Result<Model, Cause> {
-        if let Some(wanted) = pull.digest.as_ref().filter(|it| !is_digest(it)) {
-            return Err(never(format!(
-                "{wanted} is no digest that can be checked; use sha256:…"
-            )));
-        }
+        let wanted = Wanted::of(pull)?;
         let host = model
             .registry
             .clone()
@@ -49,7 +45,7 @@ impl Model {
             registry: Registry::new(&host, &name, shown.clone(), variables)?,
             host,
             model,
-            wanted: pull.digest.clone(),
+            wanted,
             shown,
         })
     }
@@ -113,19 +109,11 @@ impl Model {
 impl Provider for Model {
     fn resolve(&self, http: &Http) -> Result<Option<String>, Cause> {
         let digest = self.found(http, &self.model.tag)?.digest;
-        match &self.wanted {
-            Some(wanted) if *wanted != digest => Err(never(format!(
-                "{} is {digest} and should be {wanted}",
-                self.shown
-            ))),
-            _ => Ok(Some(digest)),
-        }
+        self.wanted.accept(digest, &self.shown).map(Some)
     }
 
     fn plan(&self, http: &Http, resolved: Option<&str>, destination: &Path) -> Result<Plan, Cause> {
-        let digest = resolved
-            .filter(|digest| is_digest(digest))
-            .ok_or_else(|| never("the digest that was written down is none"))?;
+        let digest = written_down(resolved)?;
         let found = self.still(http, digest)?;
         let manifest = Manifest::read(&found)?;
         if manifest.kind != Kind::Image {

@@ -5,6 +5,7 @@ mod access;
 mod challenge;
 mod login;
 mod manifest;
+mod wanted;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +15,7 @@ use url::{Host, Url};
 use self::access::Session;
 use self::login::Logins;
 pub(super) use self::manifest::{Descriptor, Kind, Manifest, Platform, TYPES};
+pub(super) use self::wanted::{Wanted, written_down};
 use super::Variables;
 use crate::pull::digest::{Digest, sha256};
 use crate::pull::http::{Access, Ask, Http, never};
