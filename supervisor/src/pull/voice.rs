@@ -72,10 +72,13 @@ impl Voice {
         self.tell(&mut tally);
     }
 
-    /// The length of a file is known now that was not before, in bytes.
-    pub(super) fn learns(&self, size: u64) {
+    /// The length of a file is known now, in bytes, and was this before, where anything was.
+    pub(super) fn learns(&self, before: Option<u64>, size: u64) {
         let mut tally = self.tally();
-        tally.unknown = tally.unknown.saturating_sub(1);
+        match before {
+            Some(before) => tally.known_bytes = tally.known_bytes.saturating_sub(before),
+            None => tally.unknown = tally.unknown.saturating_sub(1),
+        }
         tally.known_bytes = tally.known_bytes.saturating_add(size);
         tally.sum_up();
     }

@@ -300,3 +300,23 @@ fn an_empty_file_is_one() {
     nothing_is_left(&bench.work());
     bench.audit();
 }
+
+/// What a server said of a version of which nothing came is not taken for what it says of the next.
+#[test]
+fn a_file_that_grows_before_its_first_byte_is_fetched_whole() {
+    let bench = bench!();
+    let file = Served::of_length(LENGTH, 2);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| {
+        if request.nth == 0 {
+            reply.head(200, &[("Content-Length", "100"), ("ETag", "\"v1\"")]);
+        } else {
+            file.serve(request, reply);
+        }
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    progress_is_whole(&only_job(&bench), LENGTH);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}

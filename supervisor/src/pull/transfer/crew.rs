@@ -130,6 +130,7 @@ fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
         total_bytes: item.size,
         boot: &crew.boot,
     };
+    let mut fetcher = Fetcher::new(crew, item, connections);
     let mut is_second = false;
     loop {
         // Whoever fetched the same, and was waited for, may have put it into place.
@@ -137,7 +138,6 @@ fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
             crew.voice.file_done();
             return Ok(());
         }
-        let mut fetcher = Fetcher::new(crew, item, connections);
         match fetch(&mut fetcher, &site, &wanted).map_err(|error| cause_of(&error))? {
             Fetched::Whole => {
                 crew.voice.file_done();
@@ -183,7 +183,7 @@ fn is_there_already(crew: &Crew, item: &Item) -> Result<bool, DiskError> {
         return Ok(false);
     }
     if item.size.is_none() {
-        crew.voice.learns(found.len());
+        crew.voice.learns(None, found.len());
     }
     crew.voice.reused(found.len());
     Ok(true)

@@ -36,8 +36,8 @@ pub(super) struct Fetcher<'a> {
     restarts: u32,
     /// Whether its server has shown that it cannot be asked for a range.
     has_no_ranges: bool,
-    /// Whether its length was told to the voice.
-    is_length_known: bool,
+    /// The length that the voice was told last, in bytes.
+    told_length: Option<u64>,
     /// Whether what is here of it is counted in the progress.
     is_counted: bool,
     /// Whether anything of it was here before.
@@ -63,7 +63,7 @@ impl<'a> Fetcher<'a> {
             disk: FsDisk::new("/".into()),
             restarts: 0,
             has_no_ranges: false,
-            is_length_known: item.size.is_some(),
+            told_length: item.size,
             is_counted: false,
             has_resumed: false,
         }
@@ -71,9 +71,11 @@ impl<'a> Fetcher<'a> {
 
     /// The length of the whole is known now.
     fn learn(&mut self, total_bytes: Option<u64>) {
-        if let (Some(total), false) = (total_bytes, self.is_length_known) {
-            self.is_length_known = true;
-            self.crew.voice.learns(total);
+        if let Some(total) = total_bytes
+            && self.told_length != total_bytes
+        {
+            self.crew.voice.learns(self.told_length, total);
+            self.told_length = total_bytes;
         }
     }
 
@@ -112,8 +114,9 @@ impl<'a> Fetcher<'a> {
                 let why = "the server sent the whole file and not the rest of it";
                 self.discard(part, site, record, keeper, why, opened.total_bytes)?;
             }
+            // An earlier answer, of which nothing came, may have told of another version.
             record.etag.clone_from(&opened.etag);
-            record.total_bytes = record.total_bytes.or(opened.total_bytes);
+            record.total_bytes = self.item.size.or(opened.total_bytes);
             keep(&mut self.disk, site, record)?;
         } else {
             record.total_bytes = record.total_bytes.or(opened.total_bytes);
