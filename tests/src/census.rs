@@ -18,6 +18,19 @@ pub struct Process {
     start: u64,
 }
 
+/// Whether this process, and so whatever it starts, ignores a signal: as one does that `nohup` or a shell's `&` started.
+///
+/// # Panics
+///
+/// When `/proc` does not tell.
+pub fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it can be read");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored =
+        u64::from_str_radix(ignored.expect("it is there").trim(), 16).expect("it is a mask");
+    ignored & (1 << (signal.as_raw() - 1)) != 0
+}
+
 /// The state letter of a process, as `/proc/PID/stat` has it. `None` when there is no such process.
 pub fn state_of(pid: i32) -> Option<char> {
     fields(pid)?.first()?.chars().next()

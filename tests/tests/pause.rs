@@ -436,3 +436,23 @@ fn a_wait_beside_an_empty_control_is_at_rest() {
     job.stop(0);
     bench.audit();
 }
+
+/// A request moves from one file to another when it is taken: whoever looks for it just then must find it in one of them.
+#[test]
+fn a_pause_that_ends_the_command_is_over_when_it_says_so() {
+    let bench = bench!();
+    // It takes a moment to end, in which it still runs.
+    let script = "trap 'sleep 0.03; exit' TERM; echo ready; while :; do sleep 600 & wait; done";
+    let job = bench.sh_with(&["--pause", "stop"], script);
+    for round in 1..=rounds(60) {
+        until("the command minds the signal", || {
+            job.log_text().matches("ready").count() == round
+        });
+        bench.run(["pause", job.id()]).expect(0);
+        assert_eq!(job.state(), "paused");
+        bench.run(["resume", job.id()]).expect(0);
+        assert_eq!(job.state(), "running");
+    }
+    job.stop(0);
+    bench.audit();
+}

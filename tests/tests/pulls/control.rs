@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use outlive_tests::{Served, Server, bench, until};
+use outlive_tests::{Served, Server, bench, is_ignored, until};
+use rustix::process::Signal;
 
 use super::pull::{account, begin, halting, nothing_is_left, pull, until_arrived};
 
@@ -140,7 +141,13 @@ fn who_waits_can_leave() {
     let waiting = bench.background(bench.verb(["pull", &server.url("/file.bin"), "--wait"]));
     until_arrived(&bench, 100_000);
     let pid = rustix::process::Pid::from_raw(waiting.pid().cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    // Started by a shell's `&` it would not hear an interrupt.
+    let signal = if is_ignored(Signal::INT) {
+        Signal::TERM
+    } else {
+        Signal::INT
+    };
+    rustix::process::kill_process(pid, signal).unwrap();
     waiting.end();
     let job = super::pull::only_job(&bench);
     assert_eq!(job.state(), "running");

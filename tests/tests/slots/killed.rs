@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use outlive_tests::{DIE_AFTER, Process, bench, until};
+use outlive_tests::{DIE_AFTER, Process, bench, is_ignored, until};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -37,14 +37,6 @@ fn until_the_tree_stands(site: &Site) {
             .count()
             == 2
     });
-}
-
-/// Whether this process ignores a signal, as one does that `nohup` started.
-fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
-    ignored & (1 << (signal.as_raw() - 1)) != 0
 }
 
 fn is_interrupted(site: &Site, number: u64) -> bool {

@@ -115,8 +115,9 @@ impl Job {
 
     pub(crate) fn has_request(&self) -> Result<bool> {
         let mut disk = self.store.disk();
-        Ok(disk.exists(&Place::of_job(&self.id, Name::Taken))?
-            || disk.exists(&Place::of_job(&self.id, Name::Control))?)
+        // In the order in which a request goes from one to the other: it could be missed in both otherwise.
+        Ok(disk.exists(&Place::of_job(&self.id, Name::Control))?
+            || disk.exists(&Place::of_job(&self.id, Name::Taken))?)
     }
 
     /// Stop the job and wait until nothing of it is left.
