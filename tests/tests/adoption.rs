@@ -431,8 +431,10 @@ fn a_job_that_kills_its_own_worker_is_run_again_ever_more_slowly() {
         "--",
         "sh",
         "-c",
-        "echo y >> alone; kill -9 $PPID; sleep 600",
+        // Not before whoever started it was told that it runs.
+        "echo y >> alone; until [ -e told ]; do sleep 0.01; done; kill -9 $PPID; sleep 600",
     ]);
+    std::fs::write(bench.file("told"), "").unwrap();
     let other = queue(&bench, &[], "exit 3");
     let mut supervisor = bench.supervise_ready();
     assert_eq!(other.wait(), 3);
