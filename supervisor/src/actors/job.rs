@@ -414,11 +414,9 @@ impl JobActor {
             // have two, were it given away now.
             return self.start(Some(slot), ctx);
         }
-        if self.inside {
-            self.leave_pool();
-        }
         let rest = self.rests_until.saturating_sub(clock::since_boot());
         if !rest.is_zero() {
+            self.leave_if_inside();
             return self.look_in(rest, ctx);
         }
         let watched = clock::since_boot().saturating_sub(self.since);
@@ -427,8 +425,16 @@ impl JobActor {
             found_ms: self.found_ms,
             watched_ms: u64::try_from(watched.as_millis()).unwrap_or(u64::MAX),
         };
-        match readiness(&view.descriptor, view.status.attempt, dependency, clocks) {
-            Readiness::Now => self.enqueue(&view.descriptor, ctx),
+        let readiness = readiness(&view.descriptor, view.status.attempt, dependency, clocks);
+        if readiness != Readiness::Now {
+            self.leave_if_inside();
+        }
+        match readiness {
+            // One that comes back keeps its turn: nobody is admitted between its leaving and its coming.
+            Readiness::Now => {
+                let leaves = std::mem::take(&mut self.inside);
+                self.enqueue(&view.descriptor, leaves, ctx);
+            }
             Readiness::In(ms) => self.look_in(Duration::from_millis(ms), ctx),
             Readiness::Later if self.unannounced.is_empty() => {}
             Readiness::Later => self.root.do_send(Await {
@@ -439,12 +445,19 @@ impl JobActor {
         }
     }
 
-    fn enqueue(&mut self, descriptor: &Descriptor, ctx: &mut Context<JobActor>) {
+    fn leave_if_inside(&mut self) {
+        if self.inside {
+            self.leave_pool();
+        }
+    }
+
+    fn enqueue(&mut self, descriptor: &Descriptor, leaves: bool, ctx: &mut Context<JobActor>) {
         if let Some(pool) = &self.pool {
             pool.do_send(Enqueue {
                 rank: Rank::of(descriptor),
                 slots: descriptor.slots,
                 job: ctx.address(),
+                leaves,
             });
         }
     }
@@ -483,7 +496,7 @@ impl JobActor {
         }
         if self.pool.is_some() && !self.inside && self.resumed > 0 && self.runs_since.is_none() {
             // It waits in its pool already.
-            return self.enqueue(&view.descriptor, ctx);
+            return self.enqueue(&view.descriptor, false, ctx);
         }
         if self.inside {
             self.leave_pool();
@@ -505,7 +518,7 @@ impl JobActor {
                 return;
             }
             if actor.pool.is_some() {
-                actor.enqueue(&descriptor, ctx);
+                actor.enqueue(&descriptor, false, ctx);
             } else {
                 actor.start(None, ctx);
             }

@@ -23,6 +23,8 @@ pub(super) struct Enqueue {
     pub(super) rank: Rank,
     pub(super) slots: u32,
     pub(super) job: Addr<JobActor>,
+    /// Whether it leaves a place inside for that.
+    pub(super) leaves: bool,
 }
 
 /// A job is inside, whoever started it (R20).
@@ -150,6 +152,16 @@ impl PoolActor {
             .or_insert_with(|| SlotActor::new(pool.clone(), number, starts.clone()).start())
     }
 
+    /// A job is not inside any more, nor does it wait.
+    fn leave(&mut self, id: &JobId) {
+        self.waiting.remove(id);
+        let was_inside = self.core.has(id);
+        self.core.remove(id);
+        if was_inside {
+            self.vacate(id);
+        }
+    }
+
     /// Whoever left a slot with a number leaves an idle one; those beyond the number of slots end.
     fn vacate(&mut self, id: &JobId) {
         for slot in self.slots.values() {
@@ -180,6 +192,9 @@ impl Handler<Enqueue> for PoolActor {
 
     fn handle(&mut self, wish: Enqueue, _: &mut Context<PoolActor>) {
         let id = wish.rank_id();
+        if wish.leaves {
+            self.leave(&id);
+        }
         self.core.enqueue(wish.rank, wish.slots);
         if !self.core.has(&id) {
             self.waiting.insert(id, wish.job);
@@ -208,12 +223,7 @@ impl Handler<Leave> for PoolActor {
     type Result = ();
 
     fn handle(&mut self, Leave { id }: Leave, _: &mut Context<PoolActor>) {
-        self.waiting.remove(&id);
-        let was_inside = self.core.has(&id);
-        self.core.remove(&id);
-        if was_inside {
-            self.vacate(&id);
-        }
+        self.leave(&id);
         self.admit();
     }
 }
