@@ -12,7 +12,6 @@ use state_machine::id::{JobId, Ticket, slug};
 use state_machine::job::State;
 use state_machine::protocol::batch::create_batch;
 use state_machine::protocol::claim::{Claim, claim};
-use state_machine::protocol::hold::newborn;
 use state_machine::protocol::look::{Look, look};
 use state_machine::protocol::recover::collect;
 use state_machine::protocol::settle::{LetGo, let_go};
@@ -83,12 +82,11 @@ fn all_of_them_are_there_and_held_until_they_are_let_go() {
     let mut disk = Fake::on(Image::store());
     let mut descriptors = three();
     let made = create_batch(&mut disk, &mut descriptors, &ticket("t"));
-    let locks = made.expect("nothing fails").expect("nobody is in the way");
+    let holders = made.expect("nothing fails").expect("nobody is in the way");
     assert_eq!(descriptors, three(), "their ids were free");
     assert_whole(&mut disk);
-    for (descriptor, lock) in descriptors.iter().zip(locks) {
+    for (descriptor, holder) in descriptors.iter().zip(holders) {
         assert!(matches!(claim(&mut disk, &descriptor.id), Ok(Claim::Owned)));
-        let holder = newborn(descriptor.id.clone(), lock, 100);
         assert!(matches!(
             let_go(&mut disk, holder, 100, 100),
             Ok(LetGo::Free)
@@ -101,7 +99,7 @@ fn all_of_them_are_there_and_held_until_they_are_let_go() {
     assert_eq!(disk.open_handles(), 0);
     assert!(disk.image().names(&Dir::Staging).is_empty());
     let none = create_batch(&mut disk, &mut [], &ticket("t"));
-    assert!(matches!(none, Ok(Some(locks)) if locks.is_empty()));
+    assert!(matches!(none, Ok(Some(held)) if held.is_empty()));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn make(disk: &mut Fake, word: &str) -> (JobId, Vec<JobId>) {
         },
     );
     match made {
-        Ok(Made::Job { id, .. }) => (id, lent),
+        Ok(Made::Job(made)) => (made.id().clone(), lent),
         other => panic!("{other:?}"),
     }
 }
@@ -86,10 +86,10 @@ fn a_descriptor_that_does_not_fit_takes_the_spare_and_is_written_whole() {
     let mut long = descriptor();
     long.project = Some("x".repeat(100_000).as_str().into());
     let made = create(&mut disk, &mut long, None, &ticket("a"), Durable::Yes);
-    let Ok(Made::Job { id, .. }) = made else {
+    let Ok(Made::Job(made)) = made else {
         panic!("{made:?}");
     };
     assert!(disk.image().names(&Dir::Spares).is_empty());
-    let read = disk.read_descriptor(&Dir::Job(id));
+    let read = disk.read_descriptor(&Dir::Job(made.id().clone()));
     assert_eq!(read, Ok(state_machine::disk::Read::Value(long)));
 }

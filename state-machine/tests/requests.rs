@@ -21,9 +21,10 @@ fn asked(control: &str, taken: Option<&str>) -> (Fake, JobId) {
     let mut descriptor = Descriptor::decode(DESCRIPTOR).expect("it decodes");
     let ticket = Ticket::parse("t").expect("it is a ticket");
     let made = create(&mut disk, &mut descriptor, None, &ticket, Durable::No);
-    let Ok(Made::Job { id, lock }) = made else {
+    let Ok(Made::Job(made)) = made else {
         panic!("{made:?}");
     };
+    let (id, lock) = (made.id().clone(), made.into_lock());
     disk.close(lock).expect("nothing fails");
     let image = disk.image_mut();
     image.put(&Place::of_job(&id, Name::Control), control.as_bytes());

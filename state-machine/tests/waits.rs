@@ -30,9 +30,10 @@ fn ticket() -> Ticket {
 fn with_job() -> (Fake, JobId) {
     let mut disk = Fake::on(Image::store());
     let made = create(&mut disk, &mut descriptor(), None, &ticket(), Durable::No);
-    let Ok(Made::Job { id, lock }) = made else {
+    let Ok(Made::Job(made)) = made else {
         panic!("{made:?}");
     };
+    let (id, lock) = (made.id().clone(), made.into_lock());
     disk.close(lock).expect("nothing fails");
     (disk, id)
 }

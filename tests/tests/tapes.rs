@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outlive::state_machine::call::Call;
 use outlive::state_machine::disk::{Change, Dir, Disk, Mode, Name, Place};
 use outlive::state_machine::id::{JobId, Ticket};
 use outlive::state_machine::protocol::claim::{Claim, claim};
 use outlive::state_machine::protocol::create::{Durable, Made, acknowledge, create};
-use outlive::state_machine::protocol::hold::newborn;
 use outlive::state_machine::protocol::look::look;
 use outlive::state_machine::protocol::settle::let_go;
 use outlive::state_machine::record::Descriptor;
@@ -18,13 +17,14 @@ use outlive_tests::{Bench, Played, bench, until};
 use serde_json::json;
 
 /// What is made of protocols, each of which says its own name, or only lists names.
-const COMPOSED: [&str; 6] = [
+const COMPOSED: [&str; 7] = [
     "find",
     "hold",
     "look_at_slots",
     "maintain_slot",
     "numbers",
     "shed",
+    "sweep",
 ];
 
 /// Every protocol that there is: each public function over a disk in the pure crate begins by saying its name.
@@ -180,11 +180,12 @@ fn tape(bench: &Bench) -> Vec<Line> {
     .unwrap();
     let ticket = Ticket::parse("t").unwrap();
     let made = create(&mut disk, &mut descriptor, None, &ticket, Durable::Yes).unwrap();
-    let Made::Job { id, lock } = made else {
+    let Made::Job(made) = made else {
         panic!("nobody else makes jobs here");
     };
-    acknowledge(&mut disk).unwrap();
-    let_go(&mut disk, newborn(id.clone(), lock, 7), 7, 7).unwrap();
+    let holder = acknowledge(&mut disk, made).unwrap();
+    let id = holder.id().clone();
+    let_go(&mut disk, holder, 7, 7).unwrap();
     let Claim::Mine(lock) = claim(&mut disk, &id).unwrap() else {
         panic!("nobody holds it");
     };
@@ -328,4 +329,58 @@ fn what_is_no_tape_is_refused_and_a_torn_end_is_none() {
     let refused = replay(&[&whole[..], b"rubbish\n", &whole].concat()).unwrap_err();
     assert_eq!((refused.tape.as_path(), refused.line), (&*file, 4));
     bench.audit();
+}
+
+/// A supervisor that retires looks for work once more when nobody can claim to be served by it: whoever queues must have let the
+/// job go before it asks whether there is a supervisor, or both could leave it to the other (R18). In the model that order is
+/// the queuer's; here it is that of every verb that queues.
+#[test]
+fn who_queues_asks_for_a_supervisor_when_the_jobs_are_let_go() {
+    let bench = bench!();
+    bench.run(["pool", "pause", "default"]).expect(0);
+    let file = bench.file("batch");
+    fs::write(&file, "{\"argv\": [\"true\"]}\n{\"argv\": [\"true\"]}\n").unwrap();
+    let from = ["queue", "--no-supervisor", "--from", file.to_str().unwrap()];
+    let seen = tapes(&bench);
+    bench
+        .run(["queue", "--no-supervisor", "--", "true"])
+        .expect(0);
+    bench.run(from).expect(0);
+    bench.run(["queue", "--", "true"]).expect(0);
+    let queued: Vec<Vec<Call>> = tapes(&bench)
+        .difference(&seen)
+        .map(|tape| calls(tape))
+        .filter(|calls| {
+            calls
+                .iter()
+                .any(|call| matches!(call, Call::Create { .. } | Call::CreateBatch { .. }))
+        })
+        .collect();
+    assert_eq!(queued.len(), 3, "{queued:?}");
+    for calls in queued {
+        let last = |wanted: fn(&Call) -> bool| calls.iter().rposition(wanted);
+        let let_go = last(|call| matches!(call, Call::LetGo { .. }));
+        let asked = last(|call| matches!(call, Call::IsSupervised));
+        assert!(let_go.is_some() && let_go < asked, "{calls:?}");
+    }
+    bench.run(["supervisor", "stop"]).expect(0);
+    bench.run(["stop", "--all"]).expect(0);
+    bench.audit();
+}
+
+/// The tapes that there are.
+fn tapes(bench: &Bench) -> BTreeSet<PathBuf> {
+    let tapes = fs::read_dir(bench.dir().join("tape")).unwrap();
+    tapes.map(|tape| tape.unwrap().path()).collect()
+}
+
+/// The protocols that began on a tape, in order.
+fn calls(tape: &Path) -> Vec<Call> {
+    let bytes = fs::read(tape).unwrap();
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let calls = lines.filter_map(|line| match Line::decode(line).unwrap() {
+        Line::Call(call) => Some(call),
+        Line::Effect(..) => None,
+    });
+    calls.collect()
 }

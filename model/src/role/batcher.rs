@@ -2,7 +2,6 @@
 
 use state_machine::id::JobId;
 use state_machine::protocol::batch::create_batch;
-use state_machine::protocol::hold::newborn;
 use state_machine::record::{After, AfterWhen};
 
 use super::keeper::let_go;
@@ -20,15 +19,13 @@ pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::F
         when: AfterWhen::Success,
     }];
     let mut both = [first, second];
-    let Some(locks) = create_batch(disk, &mut both, &part.ticket)? else {
+    let Some(holders) = create_batch(disk, &mut both, &part.ticket)? else {
         return Ok(Outcome::Busy);
     };
     for descriptor in &both {
         disk.tell(News::Acknowledged(descriptor.id.clone()));
     }
-    for (descriptor, lock) in both.iter().zip(locks) {
-        let id = descriptor.id.clone();
-        let holder = newborn(id, lock, CREATED_AT_MS);
+    for (descriptor, holder) in both.iter().zip(holders) {
         let_go(disk, descriptor, holder, part.now_ms)?;
     }
     Ok(Outcome::Made)

@@ -1,22 +1,20 @@
 //! A creator: make a job and leave it to whoever admits it.
 
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
-use state_machine::protocol::hold::newborn;
 
 use super::keeper::let_go;
-use super::{CREATED_AT_MS, Outcome, Part};
+use super::{Outcome, Part};
 use crate::stage::{News, Stage};
 
 /// Make a job that waits.
 pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
     let mut descriptor = part.special.descriptor();
     match create(disk, &mut descriptor, None, &part.ticket, Durable::Yes)? {
-        Made::Job { id, lock } => {
-            disk.tell(News::Holds(id.clone(), lock));
-            acknowledge(disk)?;
-            disk.tell(News::Acknowledged(id.clone()));
+        Made::Job(made) => {
+            disk.tell(News::Holds(made.id().clone(), *made.lock()));
+            let holder = acknowledge(disk, made)?;
+            disk.tell(News::Acknowledged(holder.id().clone()));
             // Somebody may have asked something already, and left it to us because we hold the job.
-            let holder = newborn(id, lock, CREATED_AT_MS);
             let_go(disk, &descriptor, holder, part.now_ms)?;
             Ok(Outcome::Made)
         }

@@ -1,11 +1,10 @@
 //! A starter of a task's next unnamed job: it is given a number that no other bears.
 
 use state_machine::protocol::create::{Durable, acknowledge};
-use state_machine::protocol::hold::newborn;
 use state_machine::protocol::start::{Started, start_numbered};
 
 use super::keeper::let_go;
-use super::{CREATED_AT_MS, Outcome, Part, descriptor, key};
+use super::{Outcome, Part, descriptor, key};
 use crate::stage::{News, Stage};
 
 /// Make the next numbered job and leave it to whoever admits it.
@@ -20,11 +19,10 @@ pub(super) fn queue<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::F
         Durable::Yes,
     )?;
     match started {
-        Started::New { id, lock } => {
-            disk.tell(News::Holds(id.clone(), lock));
-            acknowledge(disk)?;
-            disk.tell(News::Acknowledged(id.clone()));
-            let holder = newborn(id, lock, CREATED_AT_MS);
+        Started::New(made) => {
+            disk.tell(News::Holds(made.id().clone(), *made.lock()));
+            let holder = acknowledge(disk, made)?;
+            disk.tell(News::Acknowledged(holder.id().clone()));
             let_go(disk, &descriptor, holder, part.now_ms)?;
             Ok(Outcome::Made)
         }

@@ -1,11 +1,10 @@
 //! A starter: make a job under a key, unless one that has not ended bears it, and run it (R12).
 
 use state_machine::protocol::create::{Durable, acknowledge};
-use state_machine::protocol::hold::newborn;
 use state_machine::protocol::start::{Started, start};
 
 use super::worker::run;
-use super::{CREATED_AT_MS, Outcome, Part, descriptor, key, name};
+use super::{Outcome, Part, descriptor, key, name};
 use crate::stage::{News, Stage};
 
 /// Start a job under the key and run it to its end.
@@ -14,11 +13,11 @@ pub(super) fn start_and_run<D: Stage>(disk: &mut D, part: &Part) -> Result<Outco
     descriptor.name = name();
     descriptor.pool = None;
     match start(disk, &mut descriptor, &key(), &part.ticket, Durable::Yes)? {
-        Started::New { id, lock } => {
-            disk.tell(News::Holds(id.clone(), lock));
-            acknowledge(disk)?;
-            disk.tell(News::Acknowledged(id.clone()));
-            run(disk, part, &descriptor, newborn(id, lock, CREATED_AT_MS))
+        Started::New(made) => {
+            disk.tell(News::Holds(made.id().clone(), *made.lock()));
+            let holder = acknowledge(disk, made)?;
+            disk.tell(News::Acknowledged(holder.id().clone()));
+            run(disk, part, &descriptor, holder)
         }
         Started::UnderWay(_) => Ok(Outcome::Joined),
         Started::Damaged(..) => Ok(Outcome::Damaged),

@@ -5,9 +5,13 @@
 use crate::call::Call;
 use crate::disk::{Change, Content, Dir, Disk, Name, Place};
 use crate::id::{JobId, Ticket, slug};
-use crate::protocol::create::{acknowledge, discard, stage};
+use crate::protocol::create::{discard, stage, sync_jobs};
 use crate::protocol::forget::{make_final, purge};
+use crate::protocol::hold::{Holder, newborn};
 use crate::record::Descriptor;
+
+/// The holders of the jobs of a batch.
+pub type Holders<D> = Vec<Holder<<D as Disk>::Handle>>;
 
 /// A job of a batch on its way in.
 struct Staged<H> {
@@ -15,7 +19,7 @@ struct Staged<H> {
     lock: H,
 }
 
-/// Make a job from each descriptor and say their locks, in the same order; `None` where no room was found in `staging/`, or
+/// Make a job from each descriptor and hold them, in the same order; `None` where no room was found in `staging/`, or
 /// no id, and then none of them is there. The ids are chosen here, and where one of them comes after another of the batch,
 /// that is told by the id that the other has in the descriptors: so it must stand before it, and no two may have the same.
 ///
@@ -24,7 +28,7 @@ pub fn create_batch<D: Disk>(
     disk: &mut D,
     descriptors: &mut [Descriptor],
     ticket: &Ticket,
-) -> Result<Option<Vec<D::Handle>>, D::Fault> {
+) -> Result<Option<Holders<D>>, D::Fault> {
     disk.begins(|_| Call::CreateBatch {
         descriptors: descriptors.to_vec(),
         ticket: ticket.clone(),
@@ -46,8 +50,13 @@ pub fn create_batch<D: Disk>(
         }
         staged[nth].dir = Dir::Job(descriptors[nth].id.clone());
     }
-    acknowledge(disk)?;
-    Ok(Some(staged.into_iter().map(|job| job.lock).collect()))
+    sync_jobs(disk)?;
+    let held = |(job, made): (Staged<D::Handle>, &Descriptor)| {
+        newborn(made.id.clone(), job.lock, made.created_at_ms)
+    };
+    Ok(Some(
+        staged.into_iter().zip(&*descriptors).map(held).collect(),
+    ))
 }
 
 fn describe<D: Disk>(disk: &mut D, dir: &Dir, descriptor: &Descriptor) -> Result<(), D::Fault> {

@@ -4,6 +4,7 @@
 use crate::call::Call;
 use crate::disk::{Change, Content, Create, Dir, Disk, Fill, Mode, Name, Place, Pointer};
 use crate::id::{JobId, Key, Ticket, slug};
+use crate::protocol::hold::{Holder, newborn};
 use crate::protocol::spare::take;
 use crate::record::Descriptor;
 
@@ -19,16 +20,47 @@ pub enum Durable {
     No,
 }
 
+/// A job that was just made, with its lock, held since before it could be seen. A loss of power may still take it: only
+/// [`acknowledge`] makes a [`Holder`] of it, so that nobody is told of it, runs it or lets it go before that (R19).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Newborn<H> {
+    id: JobId,
+    lock: H,
+    created_at_ms: u64,
+}
+
+impl<H> Newborn<H> {
+    /// The job.
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// Its lock.
+    pub fn lock(&self) -> &H {
+        &self.lock
+    }
+
+    /// Give up everything but the lock.
+    pub fn into_lock(self) -> H {
+        self.lock
+    }
+
+    /// Any job, with a lock that stands for its own. Only for a replay: which job it is makes no difference to what is asked of
+    /// the disk.
+    pub fn on_tape(lock: H) -> Newborn<H> {
+        Newborn {
+            id: JobId::new(0, "", 1),
+            lock,
+            created_at_ms: 0,
+        }
+    }
+}
+
 /// What making a job came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Made<H> {
-    /// It is there, and its lock is ours. [`acknowledge`] makes that survive a loss of power.
-    Job {
-        /// Its id.
-        id: JobId,
-        /// Its lock, held since before it could be seen.
-        lock: H,
-    },
+    /// It is there, and its lock is ours.
+    Job(Newborn<H>),
     /// No id was free, or collectors took every staged directory away.
     Crowded,
 }
@@ -114,10 +146,11 @@ pub fn create_while<D: Disk>(
         }
         let visible = Place::Dir(Dir::Job(descriptor.id.clone()));
         if disk.rename_new(&place, &visible)? == Change::Done {
-            return Ok(Made::Job {
+            return Ok(Made::Job(Newborn {
                 id: descriptor.id.clone(),
                 lock: ours.lock,
-            });
+                created_at_ms: descriptor.created_at_ms,
+            }));
         }
         staged = Some(ours);
     }
@@ -154,10 +187,21 @@ fn describe<D: Disk>(
     Ok(Some(staged))
 }
 
-/// Make every creation so far survive a loss of power, so that it can be acknowledged (R19). One call serves
-/// any number of jobs.
-pub fn acknowledge<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
+/// Make the creation survive a loss of power, and hold the job: from here on it can be told of, run and let go (R19).
+///
+/// Where that fails, the lock is given up with the attempt. The job is there all the same, and waits: whoever tells somebody
+/// that nothing came of it sees to it first that nothing will.
+pub fn acknowledge<D: Disk>(
+    disk: &mut D,
+    made: Newborn<D::Handle>,
+) -> Result<Holder<D::Handle>, D::Fault> {
     disk.begins(|_| Call::Acknowledge);
+    sync_jobs(disk)?;
+    Ok(newborn(made.id, made.lock, made.created_at_ms))
+}
+
+/// Every creation so far survives a loss of power from here on.
+pub(super) fn sync_jobs<D: Disk>(disk: &mut D) -> Result<(), D::Fault> {
     disk.sync(&Place::Dir(Dir::Jobs))?;
     Ok(())
 }

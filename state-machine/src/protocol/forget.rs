@@ -1,4 +1,5 @@
-//! Forgetting a job: taken out of the listing in one step, under its lock, then deleted (R8, R9).
+//! Forgetting jobs: each is taken out of the listing in one step, under its lock; then that is made final, and then they are
+//! deleted (R8, R9).
 
 use crate::call::Call;
 use crate::disk::{Change, Dir, Disk, Name, Place, Read};
@@ -10,7 +11,7 @@ use crate::protocol::claim::{Claim, claim, tree_is_free};
 /// What forgetting came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// It is in the trash under this ticket; call [`make_final`] and then [`purge`].
+    /// It is in the trash under this ticket, to be deleted once that is final.
     Trashed(Ticket),
     /// There was no such job.
     Gone,
@@ -22,6 +23,47 @@ pub enum Forgotten {
     Leftovers,
     /// Its status cannot be read, so nobody knows that it has ended (R21).
     Damaged,
+    /// Its descriptor cannot be read, so nobody can say what this is, and it is not ours to delete (R21).
+    Unknown,
+}
+
+/// Forget these jobs, each with a ticket of its own, and delete what is left of them. Says what became of each, and in the same
+/// order; of those with more than plain files in them, a directory stays in the trash.
+///
+/// Whoever has to see to something before a job is deleted does it in `before`, with the job's ticket in the trash: from there
+/// nothing brings it back.
+pub fn sweep<D: Disk>(
+    disk: &mut D,
+    jobs: &[(JobId, Ticket)],
+    before: &mut dyn FnMut(&Ticket),
+) -> Result<Vec<Swept>, D::Fault> {
+    let mut swept = Vec::with_capacity(jobs.len());
+    for (id, ticket) in jobs {
+        swept.push(Swept {
+            forgotten: forget(disk, id, ticket)?,
+            is_stubborn: false,
+        });
+    }
+    let trashed = |one: &Swept| matches!(one.forgotten, Forgotten::Trashed(_));
+    if swept.iter().any(trashed) {
+        make_final(disk)?;
+    }
+    for one in &mut swept {
+        if let Forgotten::Trashed(ticket) = &one.forgotten {
+            before(ticket);
+            one.is_stubborn = !purge(disk, ticket)?;
+        }
+    }
+    Ok(swept)
+}
+
+/// What sweeping a job came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// Whether it is forgotten.
+    pub forgotten: Forgotten,
+    /// Whether something is left of it in the trash that is not a plain file: only a person can have put it there.
+    pub is_stubborn: bool,
 }
 
 /// Take an ended job out of the listing.
@@ -33,11 +75,17 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
         id: id.clone(),
         ticket: ticket.clone(),
     });
+    let dir = Dir::Job(id.clone());
+    match disk.read_descriptor(&dir)? {
+        Read::Value(_) => {}
+        Read::Absent if !disk.exists(&Place::Dir(dir.clone()))? => return Ok(Forgotten::Gone),
+        Read::Absent | Read::Damaged(_) => return Ok(Forgotten::Unknown),
+    }
     // Only a job that can be taken is claimed: whoever asks something of it meanwhile is told that somebody holds it,
     // and nobody would look again (R6). Terminal is final, and no tree begins after it.
-    match disk.read_status(&Dir::Job(id.clone()))? {
+    match disk.read_status(&dir)? {
         Read::Value(status) if status.lost => {
-            let history = disk.read_history(&Dir::Job(id.clone()))?;
+            let history = disk.read_history(&dir)?;
             return Ok(match liveness::find_again(status, &history) {
                 Ok(status) => Forgotten::NotEnded(status.state),
                 Err(_) => Forgotten::Damaged,
@@ -46,7 +94,7 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
         Read::Value(status) if !status.state.is_terminal() => {
             return Ok(Forgotten::NotEnded(status.state));
         }
-        Read::Absent if disk.exists(&Place::Dir(Dir::Job(id.clone())))? => {
+        Read::Absent if disk.exists(&Place::Dir(dir.clone()))? => {
             return Ok(Forgotten::NotEnded(State::Queued));
         }
         Read::Absent => return Ok(Forgotten::Gone),
@@ -59,7 +107,6 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
         Claim::Owned => return Ok(Forgotten::Held),
         Claim::Gone => return Ok(Forgotten::Gone),
     };
-    let dir = Dir::Job(id.clone());
     let outcome = match disk.read_status(&dir)? {
         Read::Damaged(_) => Forgotten::Damaged,
         Read::Absent => Forgotten::NotEnded(State::Queued),

@@ -99,7 +99,8 @@ pub enum Recorded {
     Gone,
 }
 
-/// Hold a job that was just made: nothing is recorded yet, and nobody can have recorded anything.
+/// Hold a job that was just made and is acknowledged: nothing is recorded yet, and nobody can have recorded anything. Whoever
+/// has made it is given this by the protocol that made it; it is for a worker that its maker forks, and tells of the rest.
 pub fn newborn<H>(id: JobId, lock: H, created_at_ms: u64) -> Holder<H> {
     Holder {
         id,

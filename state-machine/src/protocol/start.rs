@@ -3,8 +3,8 @@
 
 use crate::call::Call;
 use crate::disk::{Dir, Disk, Name, Place, Read};
-use crate::id::{JobId, Key, Ticket};
-use crate::protocol::create::{Durable, Made, Meanwhile, create_while};
+use crate::id::{Key, Ticket};
+use crate::protocol::create::{Durable, Made, Meanwhile, Newborn, create_while};
 use crate::protocol::lock::lock_in_turn;
 use crate::protocol::look::{Look, View, look};
 use crate::record::{Damaged, Descriptor};
@@ -13,12 +13,7 @@ use crate::record::{Damaged, Descriptor};
 #[derive(Debug)]
 pub enum Started<H> {
     /// A new job, with its lock.
-    New {
-        /// Its id.
-        id: JobId,
-        /// Its lock.
-        lock: H,
-    },
+    New(Newborn<H>),
     /// A job that has not ended bears the key already.
     UnderWay(Box<View>),
     /// Whether a job bears the key cannot be read from this record (R21).
@@ -150,7 +145,7 @@ fn pointer_of(key: &Key) -> Place {
 
 fn made<H>(made: Made<H>) -> Started<H> {
     match made {
-        Made::Job { id, lock } => Started::New { id, lock },
+        Made::Job(made) => Started::New(made),
         Made::Crowded => Started::Busy,
     }
 }

@@ -10,8 +10,8 @@ use state_machine::disk::{Dir, Disk, Name, Place};
 use state_machine::id::{JobId, Ticket};
 use state_machine::job::State;
 use state_machine::protocol::book::Book;
-use state_machine::protocol::create::{Durable, Made, create};
-use state_machine::protocol::hold::{Recorded, newborn};
+use state_machine::protocol::create::{Durable, Made, acknowledge, create};
+use state_machine::protocol::hold::Recorded;
 use state_machine::pull::word::{Cause, Word};
 use state_machine::record::{Descriptor, Exit, Failure, History, Status, Stopping, What};
 
@@ -76,12 +76,14 @@ impl Scripted {
         let mut descriptor = Descriptor::decode(DESCRIPTOR).expect("it decodes");
         let ticket = Ticket::parse("t").expect("it is a ticket");
         let made = create(&mut disk, &mut descriptor, None, &ticket, Durable::No);
-        let Ok(Made::Job { id, lock }) = made else {
+        let Ok(Made::Job(made)) = made else {
             panic!("{made:?}");
         };
+        let holder = acknowledge(&mut disk, made).expect("nothing fails");
+        let id = holder.id().clone();
         Scripted {
             disk,
-            book: Book::new(newborn(id.clone(), lock, 100)),
+            book: Book::new(holder),
             id,
             descriptor,
             script: script.iter().copied().collect(),

@@ -7,8 +7,8 @@ use state_machine::id::{self, JobId, Key, Ticket};
 use state_machine::job::State;
 use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
-use state_machine::protocol::forget::{Forgotten, forget, make_final, purge};
-use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over};
+use state_machine::protocol::forget::sweep;
+use state_machine::protocol::hold::{Holder, TakeOver, record, take_over};
 use state_machine::protocol::recover::{Recovered, collect, recover_job};
 use state_machine::protocol::request::request;
 use state_machine::protocol::settle::{LetGo, Searched, let_go, settle};
@@ -119,19 +119,19 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
     match step {
         Step::Queue => {
             let made = create(disk, &mut pooled(), None, ticket, Durable::Yes)?;
-            let Made::Job { id, lock } = made else {
+            let Made::Job(made) = made else {
                 panic!("crowded: {made:?}");
             };
-            acknowledge(disk)?;
-            let_go(disk, newborn(id, lock, now_ms), now_ms, now_ms)?;
+            let holder = acknowledge(disk, made)?;
+            let_go(disk, holder, now_ms, now_ms)?;
         }
         Step::Run(end) => {
             let made = create(disk, &mut descriptor(now_ms), None, ticket, Durable::Yes)?;
-            let Made::Job { id, lock } = made else {
+            let Made::Job(made) = made else {
                 panic!("crowded: {made:?}");
             };
-            acknowledge(disk)?;
-            work(disk, newborn(id, lock, now_ms), end, now_ms, now_ms)?;
+            let holder = acknowledge(disk, made)?;
+            work(disk, holder, end, now_ms, now_ms)?;
         }
         Step::Work(nth, end) => {
             let Some(id) = chosen(disk, nth) else {
@@ -166,9 +166,8 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
             let Some(id) = chosen(disk, nth) else {
                 return Ok(());
             };
-            if let Forgotten::Trashed(ticket) = forget(disk, &id, ticket)? {
-                make_final(disk)?;
-                assert!(purge(disk, &ticket)?, "{id} is more than plain files");
+            for swept in sweep(disk, &[(id.clone(), ticket.clone())], &mut |_| {})? {
+                assert!(!swept.is_stubborn, "{id} is more than plain files");
             }
         }
         Step::Start => {
@@ -179,9 +178,9 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
             };
             let key = Key::of_name(b"/p", &web);
             match start(disk, &mut descriptor, &key, ticket, Durable::Yes)? {
-                Started::New { id, lock } => {
-                    acknowledge(disk)?;
-                    let_go(disk, newborn(id, lock, now_ms), now_ms, now_ms)?;
+                Started::New(made) => {
+                    let holder = acknowledge(disk, made)?;
+                    let_go(disk, holder, now_ms, now_ms)?;
                 }
                 Started::UnderWay(_) => {}
                 other => panic!("{other:?}"),
@@ -191,9 +190,9 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
             let key = Key::of_task(b"/p", "t");
             let mut descriptor = pooled();
             match start_numbered(disk, &mut descriptor, &key, "t", ticket, Durable::Yes)? {
-                Started::New { id, lock } => {
-                    acknowledge(disk)?;
-                    let_go(disk, newborn(id, lock, now_ms), now_ms, now_ms)?;
+                Started::New(made) => {
+                    let holder = acknowledge(disk, made)?;
+                    let_go(disk, holder, now_ms, now_ms)?;
                 }
                 other => panic!("{other:?}"),
             }

@@ -5,7 +5,7 @@ use state_machine::protocol::look::View;
 use super::exit;
 use crate::error::Result;
 use crate::slots::Lodging;
-use crate::store::{Begun, Held, Job, JobSpec, Store, exit_code};
+use crate::store::{Begun, Job, JobSpec, Store, Unacknowledged, exit_code};
 use crate::worker::{Early, Launched, Start, launch, launch_in};
 
 /// A job that was made, that survives a loss of power, and that a worker has.
@@ -36,18 +36,15 @@ pub(super) fn begin_and_hand_over(store: &Store, spec: JobSpec) -> Result<Handed
         early = Early::fork(store, &job);
     });
     match begun {
-        Ok(Begun::New(held)) => {
-            let id = held.holder.id().clone();
-            match early.take() {
-                Some(early) if early.is_for(&id) => publish(store, *held, early),
-                early => {
-                    // The id was taken: it has prepared the command of another.
-                    early.into_iter().for_each(Early::dismiss);
-                    hand_over(store, *held)
-                }
+        Ok(Begun::New(made)) => match early.take() {
+            Some(early) if early.is_for(made.id()) => publish(store, *made, early),
+            early => {
+                // The id was taken: it has prepared the command of another.
+                early.into_iter().for_each(Early::dismiss);
+                hand_over(store, *made)
             }
-            .map(Handed::New)
         }
+        .map(Handed::New),
         Ok(Begun::UnderWay(view)) => {
             early.into_iter().for_each(Early::dismiss);
             Ok(Handed::UnderWay(view))
@@ -65,17 +62,18 @@ pub(super) fn begin_and_hand_over(store: &Store, spec: JobSpec) -> Result<Handed
 
 /// Let a worker that waits for its job go on. When this returns, its command runs, is on its way, or could not be
 /// started.
-fn publish(store: &Store, held: Held, early: Early) -> Result<HandedOver> {
-    let job = store.job(held.holder.id());
-    if let Err(error) = store.acknowledge() {
-        early.dismiss();
-        // Nobody else is told that it failed by a job that waits to be resumed. Our copy of the lock would refuse us.
-        drop(held);
-        let _ = job.fail_to_start(&error.to_string());
-        return Err(error);
+fn publish(store: &Store, made: Unacknowledged, early: Early) -> Result<HandedOver> {
+    let job = store.job(made.id());
+    match store.acknowledge(made) {
+        // The lock is the worker's alone now: should it die, everybody is to see that.
+        Ok(held) => drop(held),
+        Err(error) => {
+            early.dismiss();
+            // It could not be recorded while that one had the lock.
+            let _ = job.fail_to_start(&error.to_string());
+            return Err(error);
+        }
     }
-    // The lock is the worker's alone now: should it die, everybody is to see that.
-    drop(held);
     let mut launched = early.publish();
     let start = started(&job, &mut launched)?;
     Ok(HandedOver {
@@ -95,11 +93,10 @@ fn started(job: &Job, launched: &mut Launched) -> Result<Start> {
 
 /// Hand a new job to a worker. When this returns, its command runs, is on its way, or could not be
 /// started.
-pub(super) fn hand_over(store: &Store, held: Held) -> Result<HandedOver> {
+pub(super) fn hand_over(store: &Store, made: Unacknowledged) -> Result<HandedOver> {
+    let held = store.acknowledge(made)?;
     let job = store.job(held.holder.id());
     let mut launched = launch(&job, held)?;
-    // The worker gets on while the creation is made to survive a loss of power; nobody is told of it before both.
-    store.acknowledge()?;
     let start = started(&job, &mut launched)?;
     Ok(HandedOver {
         job,
@@ -111,19 +108,22 @@ pub(super) fn hand_over(store: &Store, held: Held) -> Result<HandedOver> {
 /// Make a job and have a worker run it in this slot. The slot is let go where nothing comes of that.
 pub(super) fn begin_in(store: &Store, spec: JobSpec, mut lodging: Lodging) -> Result<Handed> {
     let held = match store.begin(spec) {
-        Ok(Begun::New(held)) => *held,
+        Ok(Begun::New(made)) => store.acknowledge(*made),
         Ok(Begun::UnderWay(view)) => {
             lodging.leave()?;
             return Ok(Handed::UnderWay(view));
         }
+        Err(error) => Err(error),
+    };
+    let held = match held {
+        Ok(held) => held,
         Err(error) => {
             lodging.leave()?;
             return Err(error);
         }
     };
     let job = store.job(held.holder.id());
-    let claimed = store.acknowledge().and_then(|()| lodging.claim(job.id()));
-    if let Err(error) = claimed {
+    if let Err(error) = lodging.claim(job.id()) {
         // Nobody is told that it failed by a job that waits to be resumed. Our own lock would refuse us.
         drop(held);
         let _ = job.fail_to_start(&error.to_string());

@@ -89,11 +89,11 @@ fn restart(store: &Store, old: &Job) -> Result<(Job, Outcome)> {
     }
     end(old, &view)?;
     match store.begin_described(&mut descriptor)? {
-        Begun::New(held) if !descriptor.starts_at_once() => {
-            Ok((store.leave_to_pool(*held)?, Outcome::Queued))
+        Begun::New(made) if !descriptor.starts_at_once() => {
+            Ok((store.leave_to_pool(*made)?, Outcome::Queued))
         }
-        Begun::New(held) => {
-            let handed = hand_over(store, *held)?;
+        Begun::New(made) => {
+            let handed = hand_over(store, *made)?;
             let outcome = match handed.start {
                 Start::Running => Outcome::Runs,
                 Start::Over => Outcome::Over,

@@ -22,8 +22,10 @@ use std::time::Duration;
 use state_machine::config::Config;
 use state_machine::disk::{Dir, Disk, Place};
 use state_machine::id::{JobId, Key, Ticket};
-use state_machine::protocol::create::{Durable, Made, Meanwhile, acknowledge, create_while};
-use state_machine::protocol::hold::{Holder, newborn};
+use state_machine::protocol::create::{
+    Durable, Made, Meanwhile, Newborn, acknowledge, create_while,
+};
+use state_machine::protocol::hold::Holder;
 use state_machine::protocol::look::View;
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start_numbered_while, start_while};
@@ -89,11 +91,25 @@ pub struct Held {
     pub(crate) descriptor: Descriptor,
 }
 
+/// A job that was made, and that a loss of power may still take: it is acknowledged before anything is done with it (R19).
+#[derive(Debug)]
+pub(crate) struct Unacknowledged {
+    made: Newborn<LockFile>,
+    descriptor: Descriptor,
+}
+
+impl Unacknowledged {
+    /// The job.
+    pub(crate) fn id(&self) -> &JobId {
+        self.made.id()
+    }
+}
+
 /// What starting a job came to.
 #[derive(Debug)]
 pub(crate) enum Begun {
-    /// It is new, and ours to hand to a worker.
-    New(Box<Held>),
+    /// It is new, and ours.
+    New(Box<Unacknowledged>),
     /// An unfinished job bears its name already.
     UnderWay(Box<View>),
 }
@@ -175,7 +191,7 @@ impl Store {
     pub fn create(&self, mut spec: JobSpec) -> Result<Job> {
         spec.pool.get_or_insert_with(|| DEFAULT_POOL.to_owned());
         match self.begin(spec)? {
-            Begun::New(held) => self.leave_to_pool(*held),
+            Begun::New(made) => self.leave_to_pool(*made),
             Begun::UnderWay(view) => Ok(self.job(&view.descriptor.id)),
         }
     }
@@ -200,7 +216,7 @@ impl Store {
             }
         }
         match self.begin(spec)? {
-            Begun::New(held) => Ok((self.leave_to_pool(*held)?, true)),
+            Begun::New(made) => Ok((self.leave_to_pool(*made)?, true)),
             Begun::UnderWay(view) => Ok((self.job(&view.descriptor.id), false)),
         }
     }
@@ -211,8 +227,8 @@ impl Store {
     }
 
     /// Let a job go that was just made, for its pool to admit it.
-    pub(crate) fn leave_to_pool(&self, held: Held) -> Result<Job> {
-        self.acknowledge()?;
+    pub(crate) fn leave_to_pool(&self, made: Unacknowledged) -> Result<Job> {
+        let held = self.acknowledge(made)?;
         let job = self.job(held.holder.id());
         job.let_go(held)?;
         Ok(job)
@@ -246,10 +262,9 @@ impl Store {
     ) -> Result<Begun> {
         for _ in 0..START_ROUNDS {
             match self.try_begin(descriptor, meanwhile)? {
-                Started::New { id, lock } => {
-                    let holder = newborn(id, lock, descriptor.created_at_ms);
-                    return Ok(Begun::New(Box::new(Held {
-                        holder,
+                Started::New(made) => {
+                    return Ok(Begun::New(Box::new(Unacknowledged {
+                        made,
                         descriptor: descriptor.clone(),
                     })));
                 }
@@ -286,7 +301,7 @@ impl Store {
         } else {
             create_while(disk, descriptor, None, &ticket, durable, meanwhile).map(|made| match made
             {
-                Made::Job { id, lock } => Started::New { id, lock },
+                Made::Job(made) => Started::New(made),
                 Made::Crowded => Started::Busy,
             })
         };
@@ -297,9 +312,19 @@ impl Store {
         Ok(started?)
     }
 
-    /// Make every job that was begun survive a loss of power (R19).
-    pub(crate) fn acknowledge(&self) -> Result<()> {
-        Ok(acknowledge(&mut self.disk())?)
+    /// Make a job that was begun survive a loss of power, and hold it (R19). Where that fails, the job has failed to start:
+    /// whoever is told of the failure must not find one that waits to be run.
+    pub(crate) fn acknowledge(&self, begun: Unacknowledged) -> Result<Held> {
+        let Unacknowledged { made, descriptor } = begun;
+        let job = self.job(made.id());
+        match acknowledge(&mut self.disk(), made) {
+            Ok(holder) => Ok(Held { holder, descriptor }),
+            Err(error) => {
+                // Where not even that can be recorded, it stays queued, and the error is what can be told.
+                let _ = job.fail_to_start(&error.to_string());
+                Err(error.into())
+            }
+        }
     }
 
     /// Lay in a directory for a job to come, if there are not enough of them.

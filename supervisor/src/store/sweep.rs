@@ -1,8 +1,10 @@
 //! Forgetting ended jobs, and collecting what crashes left behind.
 
-use state_machine::disk::{Dir, Disk, Place, Read};
-use state_machine::id::JobId;
-use state_machine::protocol::forget::{Forgotten, forget, make_final, purge};
+use std::path::PathBuf;
+
+use state_machine::disk::Dir;
+use state_machine::id::{JobId, Ticket};
+use state_machine::protocol::forget::{Forgotten, sweep};
 use state_machine::protocol::recover::collect;
 use state_machine::retention::{Ended, Retention};
 
@@ -51,21 +53,18 @@ impl Store {
 
     /// Forget these jobs, where they have ended and nothing of them is left (R9).
     pub fn forget(&self, ids: &[JobId]) -> Result<Swept> {
-        let mut disk = self.disk();
+        let jobs: Vec<_> = ids.iter().map(|id| (id.clone(), ticket())).collect();
+        // What a pull has left beside its destination is known by its record only.
+        let mut before = |trashed: &Ticket| crate::pull::discard(&self.trashed(trashed));
+        let outcomes = sweep(&mut self.disk(), &jobs, &mut before)?;
         let mut swept = Swept::default();
-        let mut trashed = Vec::new();
-        for id in ids {
-            if let Some(why) = self.damage_of(id)? {
-                swept.kept.push(Kept {
-                    id: id.clone(),
-                    why,
-                });
-                continue;
+        for ((id, ticket), outcome) in jobs.into_iter().zip(outcomes) {
+            if outcome.is_stubborn {
+                self.purge_stubborn(&ticket)?;
             }
-            let why = match forget(&mut disk, id, &ticket())? {
-                Forgotten::Trashed(ticket) => {
-                    trashed.push(ticket);
-                    swept.forgotten.push(id.clone());
+            let why = match outcome.forgotten {
+                Forgotten::Trashed(_) => {
+                    swept.forgotten.push(id);
                     continue;
                 }
                 // Another sweep was faster.
@@ -74,36 +73,14 @@ impl Store {
                 Forgotten::NotEnded(state) => format!("it has not ended ({state})"),
                 Forgotten::Leftovers => "processes of it are left; stop it first".into(),
                 Forgotten::Damaged => "its record cannot be read".into(),
+                Forgotten::Unknown => format!(
+                    "its job.json cannot be read; remove {} if nothing in it is of use",
+                    self.job_dir(&id).display()
+                ),
             };
-            swept.kept.push(Kept {
-                id: id.clone(),
-                why,
-            });
-        }
-        if !trashed.is_empty() {
-            make_final(&mut disk)?;
-        }
-        for ticket in trashed {
-            crate::pull::discard(&self.disk.dir(&Dir::Trashed(ticket.clone())));
-            if !purge(&mut disk, &ticket)? {
-                self.purge_stubborn(&ticket)?;
-            }
+            swept.kept.push(Kept { id, why });
         }
         Ok(swept)
-    }
-
-    /// Why nobody can say what this is, if its descriptor cannot be read: then it is not ours to delete (R21).
-    fn damage_of(&self, id: &JobId) -> Result<Option<String>> {
-        let dir = Dir::Job(id.clone());
-        let mut disk = self.disk();
-        Ok(match disk.read_descriptor(&dir)? {
-            Read::Value(_) => None,
-            Read::Absent if !disk.exists(&Place::Dir(dir.clone()))? => None,
-            Read::Absent | Read::Damaged(_) => Some(format!(
-                "its job.json cannot be read; remove {} if nothing in it is of use",
-                self.disk.dir(&dir).display()
-            )),
-        })
     }
 
     /// Collect what crashes left in `staging/` and `trash/` (R8).
@@ -115,13 +92,15 @@ impl Store {
     }
 
     /// Delete a trashed directory that holds directories: a person put them there, and forgot the job with them.
-    fn purge_stubborn(&self, ticket: &state_machine::id::Ticket) -> Result<()> {
-        let path = self
-            .disk
-            .dir(&state_machine::disk::Dir::Trashed(ticket.clone()));
+    fn purge_stubborn(&self, ticket: &Ticket) -> Result<()> {
+        let path = self.trashed(ticket);
         erase(&path).map_err(|trouble| Error::Place {
             slot: path.display().to_string(),
             why: trouble.to_string(),
         })
+    }
+
+    fn trashed(&self, ticket: &Ticket) -> PathBuf {
+        self.disk.dir(&Dir::Trashed(ticket.clone()))
     }
 }

@@ -214,10 +214,8 @@ impl Store {
     /// program that was found and can be expected to run; should its `exec` fail all the same, the job fails as if it had at once.
     pub fn start(&self, spec: JobSpec, launcher: &Launcher) -> Result<(Job, bool)> {
         match self.begin(spec)? {
-            Begun::New(held) => {
-                self.acknowledge()?;
-                let job = self.job(held.holder.id());
-                job.let_go(*held)?;
+            Begun::New(made) => {
+                let job = self.leave_to_pool(*made)?;
                 launcher.run(&job.dir())?;
                 Ok((job, true))
             }

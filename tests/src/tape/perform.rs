@@ -3,7 +3,7 @@
 use state_machine::call::Call;
 use state_machine::protocol::batch::{create_batch, withdraw_batch};
 use state_machine::protocol::claim::{claim, claim_tree, probe, tree_is_free};
-use state_machine::protocol::create::{Durable, acknowledge, create};
+use state_machine::protocol::create::{Durable, Newborn, acknowledge, create};
 use state_machine::protocol::forget::{forget, make_final, purge};
 use state_machine::protocol::hold::{Holder, note, record, take_over, write_pending};
 use state_machine::protocol::look::{look, look_at};
@@ -57,7 +57,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
             ));
         }
         Call::LayIn { ticket } => drop(lay_in(disk, &ticket)),
-        Call::Acknowledge => drop(acknowledge(disk)),
+        Call::Acknowledge => drop(acknowledge(disk, Newborn::on_tape(0))),
         Call::CreateBatch {
             mut descriptors,
             ticket,

@@ -210,10 +210,8 @@ impl Act {
             (Act::Create(durable), _) => {
                 let mut descriptor = descriptor(MADE_MS, None);
                 let made = create(disk, &mut descriptor, None, &mine, durable)?;
-                if let Made::Job { id, lock } = made {
-                    acknowledge(disk)?;
-                    told.made.push(id);
-                    drop(lock);
+                if let Made::Job(made) = made {
+                    told.made.push(acknowledge(disk, made)?.id().clone());
                 }
             }
             (Act::Start(durable), _) => {
@@ -286,9 +284,9 @@ impl Act {
             }
             (Act::CreateBatch, _) => {
                 let mut both = two_at_once();
-                if let Some(locks) = create_batch(disk, &mut both, &mine)? {
-                    told.made = both.into_iter().map(|made| made.id).collect();
-                    drop(locks);
+                if let Some(holders) = create_batch(disk, &mut both, &mine)? {
+                    let made = holders.iter().map(|holder| holder.id().clone());
+                    told.made = made.collect();
                 }
             }
             (Act::PausePool, _) => {
@@ -333,12 +331,10 @@ fn acknowledged<D>(disk: &mut D, started: Started<LockFile>) -> Result<Vec<JobId
 where
     D: Disk<Handle = LockFile, Fault = DiskError>,
 {
-    let Started::New { id, lock } = started else {
+    let Started::New(made) = started else {
         return Ok(Vec::new());
     };
-    acknowledge(disk)?;
-    drop(lock);
-    Ok(vec![id])
+    Ok(vec![acknowledge(disk, made)?.id().clone()])
 }
 
 /// As a worker does that has nothing to end.

@@ -12,7 +12,7 @@ use state_machine::id::{JobId, Key, Name as JobName, PoolName, Ticket};
 use state_machine::job::State;
 use state_machine::protocol::claim::{Claim, Tree, claim, claim_tree};
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
-use state_machine::protocol::hold::{Holder, TakeOver, newborn, record, take_over};
+use state_machine::protocol::hold::{Holder, TakeOver, record, take_over};
 use state_machine::protocol::pool::{Changed, Wish, change_pool};
 use state_machine::protocol::request::{request, take};
 use state_machine::protocol::settle::let_go;
@@ -383,18 +383,18 @@ fn queue(disk: &mut FsDisk) {
     let mut descriptor = descriptor(MADE_MS, None);
     let ticket = ticket("scene");
     let made = create(disk, &mut descriptor, None, &ticket, Durable::No).expect("this disk works");
-    let Made::Job { id, lock } = made else {
+    let Made::Job(made) = made else {
         panic!("nobody is in the way");
     };
-    acknowledge(disk).expect("this disk works");
-    let_go(disk, newborn(id, lock, MADE_MS), MADE_MS, MADE_MS).expect("this disk works");
+    let holder = acknowledge(disk, made).expect("this disk works");
+    let_go(disk, holder, MADE_MS, MADE_MS).expect("this disk works");
 }
 
 fn name(disk: &mut FsDisk) {
     let mut descriptor = descriptor(MADE_MS, Some("web"));
     let ticket = ticket("scene");
     let started = start(disk, &mut descriptor, &key(), &ticket, Durable::No);
-    assert!(matches!(started, Ok(Started::New { .. })), "{started:?}");
+    assert!(matches!(started, Ok(Started::New(_))), "{started:?}");
 }
 
 fn lay(disk: &mut FsDisk) {

@@ -9,7 +9,6 @@ use state_machine::config::PoolSetup;
 use state_machine::id::{JobId, Name, PoolName, slug};
 use state_machine::job::State;
 use state_machine::protocol::batch::{create_batch, withdraw_batch};
-use state_machine::protocol::hold::newborn;
 use state_machine::protocol::look::View;
 use state_machine::record::{After, AfterWhen, Descriptor};
 
@@ -244,8 +243,7 @@ impl<'a> Making<'a> {
                 self.make_chunk(&mut chunk)?;
             }
         }
-        self.make_chunk(&mut chunk)?;
-        self.store.acknowledge()
+        self.make_chunk(&mut chunk)
     }
 
     /// The descriptor of a job whose predecessors in the batch have their ids.
@@ -281,19 +279,17 @@ impl<'a> Making<'a> {
         }
         let (places, mut descriptors): (Vec<usize>, Vec<Descriptor>) = chunk.drain(..).unzip();
         let created = create_batch(&mut self.store.disk(), &mut descriptors, &ticket());
-        let locks = match created {
-            Ok(Some(locks)) => locks,
+        let holders = match created {
+            Ok(Some(holders)) => holders,
             Ok(None) => return Err(Error::Busy("making the jobs".into())),
             Err(error) => {
                 self.failed = descriptors;
                 return Err(error.into());
             }
         };
-        for ((place, descriptor), lock) in places.into_iter().zip(descriptors).zip(locks) {
-            let id = descriptor.id.clone();
-            let holder = newborn(id.clone(), lock, descriptor.created_at_ms);
+        for ((place, descriptor), holder) in places.into_iter().zip(descriptors).zip(holders) {
             self.made[place] = Some(Made {
-                id,
+                id: descriptor.id.clone(),
                 held: Some(Held { holder, descriptor }),
             });
         }
@@ -304,14 +300,22 @@ impl<'a> Making<'a> {
     fn start(&mut self, place: usize, mut descriptor: Descriptor) -> Result<()> {
         loop {
             match self.store.begin_described(&mut descriptor)? {
-                Begun::New(held) => {
-                    let id = held.holder.id().clone();
+                Begun::New(made) => {
+                    let id = made.id().clone();
                     self.ids.insert(id.clone());
-                    self.made[place] = Some(Made {
-                        id,
-                        held: Some(*held),
-                    });
-                    return Ok(());
+                    match self.store.acknowledge(*made) {
+                        Ok(held) => {
+                            self.made[place] = Some(Made {
+                                id,
+                                held: Some(held),
+                            });
+                            return Ok(());
+                        }
+                        Err(error) => {
+                            self.failed.push(descriptor);
+                            return Err(error);
+                        }
+                    }
                 }
                 Begun::UnderWay(view) => match self.if_running {
                     IfRunning::Fail => return Err(under_way(&view)),
