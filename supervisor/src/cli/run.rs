@@ -9,6 +9,7 @@ use state_machine::protocol::look::View;
 use super::announce::announce;
 use super::arguments::{flag, json, option};
 use super::hand_over::{Handed, HandedOver, begin_and_hand_over, begin_in, say_why_not};
+use super::wait::to_the_end;
 use super::{Verb, exit, spec};
 use crate::error::{Error, Result};
 use crate::store::{Job, JobSpec, Store, exit_code};
@@ -126,7 +127,7 @@ fn stay(job: &Job, launched: Option<Launched>, matches: &ArgMatches) -> anyhow::
         launched.until_done();
         code
     });
-    match (job.wait(None), ended) {
+    match (to_the_end(job), ended) {
         // Forgotten by a sweep the moment that it had ended: its worker has told us how.
         (Err(Error::Gone(_)), Some(code)) => Ok(code),
         (waited, _) => {

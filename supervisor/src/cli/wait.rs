@@ -72,6 +72,13 @@ fn wait_for_all(jobs: &[Job], timeout: Option<Duration>) -> Result<Vec<View>> {
         .collect()
 }
 
+/// Wait for the end of a job, and until its slot is left.
+pub(super) fn to_the_end(job: &Job) -> Result<View> {
+    let view = job.wait(None)?;
+    until_the_slot_is_left(job.store(), &view, None)?;
+    Ok(view)
+}
+
 /// Whoever waits for a job that works in a slot may want the slot next.
 fn until_the_slot_is_left(store: &Store, view: &View, timeout: Option<Duration>) -> Result<()> {
     let pool = view.descriptor.pool.as_deref();

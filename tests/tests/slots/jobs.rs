@@ -76,6 +76,26 @@ fn a_job_runs_where_its_submitter_stood() {
 }
 
 #[test]
+fn who_waits_for_a_queued_job_finds_its_slot_idle() {
+    let site = Site::new(bench!(), 1, &[]);
+    let batch = site.bench.file("batch");
+    fs::write(&batch, "{\"argv\": [\"true\"], \"pool\": \"web\"}\n").unwrap();
+    for _ in 0..rounds(20) {
+        let queued = verb(&site, &["queue", "--wait"], "exit 3");
+        site.bench.end(queued).expect(3);
+        let session = site.open();
+        site.close(&session).expect(0);
+        let mut queued = site.bench.verb(["queue", "--wait", "--from"]);
+        queued.arg(&batch);
+        site.bench.end(queued).expect(0);
+        let session = site.open();
+        site.close(&session).expect(0);
+    }
+    site.bench.run(["supervisor", "stop"]).expect(0);
+    site.bench.audit();
+}
+
+#[test]
 fn a_slot_is_the_jobs_as_long_as_anything_of_it_lives() {
     let site = Site::new(bench!(), 1, &[]);
     let marker = site.bench.file("marker");

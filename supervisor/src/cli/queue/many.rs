@@ -12,6 +12,7 @@ use super::line::{Asked, Line};
 use super::room::Room;
 use super::{after_word, existing, if_running, supervise};
 use crate::cli::exit;
+use crate::cli::wait::to_the_end;
 use crate::error::{DiskError, Error, Result};
 use crate::store::{BatchJob, Job, JobSpec, Queued, Store, exit_code};
 
@@ -74,7 +75,7 @@ fn tell(queued: &[Queued], as_json: bool) -> anyhow::Result<()> {
 fn wait<'a>(jobs: impl Iterator<Item = &'a Job>) -> anyhow::Result<u8> {
     let mut code = 0;
     for job in jobs {
-        let view = job.wait(None)?;
+        let view = to_the_end(job)?;
         let own = exit_code(view.state, &view.status);
         code = if code == 0 { own } else { code };
     }

@@ -15,6 +15,7 @@ use state_machine::record::{After, AfterWhen};
 use super::announce::announce;
 use super::arguments::{duration, flag, json, option, resolve};
 use super::background::ensure_supervised;
+use super::wait::to_the_end;
 use super::{Verb, exit, print, spec, when};
 use crate::error::{Error, Result};
 use crate::store::{
@@ -120,7 +121,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         super::log::follow_job(&job)?;
     }
     if follows || matches.get_flag("wait") {
-        let view = job.wait(None)?;
+        let view = to_the_end(&job)?;
         return Ok(exit_code(view.state, &view.status));
     }
     Ok(0)
