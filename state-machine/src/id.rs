@@ -139,10 +139,36 @@ impl Name {
         component(&name).map(|()| Name(name))
     }
 
+    /// The name under which the job of a project's task runs: the task's own where it can be one, and else its escape. No two
+    /// tasks share one: what an escape holds, no task keeps as its own.
+    pub fn of_project_task(task: &str) -> Result<Name, BadWord> {
+        match Name::parse(task) {
+            Ok(name) if !holds_an_escape(task) => Ok(name),
+            Err(BadWord::Empty) => Err(BadWord::Empty),
+            _ => {
+                let name = escape(task);
+                component(&name).map(|()| Name(name))
+            }
+        }
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether something in the text looks like what [`escape`] makes of a character.
+fn holds_an_escape(text: &str) -> bool {
+    let inner: Vec<&str> = text.split('_').collect();
+    let is_hex = |part: &&str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    // What stands before the first and behind the last sign is between no two of them.
+    inner.len() > 2 && inner[1..inner.len() - 1].iter().any(is_hex)
 }
 
 /// `_` and everything outside the alphabet become `_<hex of the character>_`, so the text can be told from its
@@ -420,6 +446,23 @@ mod tests {
         for name in names {
             assert!(Name::parse(name.as_str()).is_err(), "{name} could be given");
         }
+    }
+
+    #[test]
+    fn no_two_tasks_of_a_project_share_a_job_name() {
+        let tasks = [
+            "web", "db_main", "a_2d_1", "a-1", "a_1", "a_1_b", "a__1", "_a_", "a b", "ä", "_e4_",
+        ];
+        let names: std::collections::BTreeSet<Name> = tasks
+            .iter()
+            .map(|task| Name::of_project_task(task).unwrap())
+            .collect();
+        assert_eq!(names.len(), tasks.len());
+        for own in ["web", "db_main", "a__1", "a_1"] {
+            assert_eq!(Name::of_project_task(own).unwrap().as_str(), own);
+        }
+        assert_eq!(Name::of_project_task("a-1").unwrap().as_str(), "a_2d_1");
+        assert!(Name::of_project_task("").is_err());
     }
 
     #[test]

@@ -37,6 +37,7 @@ pub mod job;
 pub mod liveness;
 pub mod maintenance;
 pub mod place;
+pub mod project;
 pub mod protocol;
 pub mod pull;
 pub mod record;

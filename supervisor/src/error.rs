@@ -73,6 +73,16 @@ pub enum Error {
     /// There is no such pool.
     #[error("there is no pool '{0}'; make it with: outlive pool add {0} --slots N")]
     NoPool(PoolName),
+    /// The project has no such task.
+    #[error("there is no task '{task}' in {}{}", file.display(), meant.as_ref().map_or(String::new(), |meant| format!("; '{meant}' was meant?")))]
+    NoTask {
+        /// The name that was given.
+        task: String,
+        /// The project file.
+        file: PathBuf,
+        /// The task that was probably meant.
+        meant: Option<String>,
+    },
     /// The pool's slots have no place to work in.
     #[error(
         "the slots of the pool '{0}' have no place to work in; give it one with: outlive pool set {0} --source REPOSITORY"
@@ -177,6 +187,7 @@ impl Error {
             Error::Unresolved(Unresolved::Unknown { .. })
             | Error::Gone(_)
             | Error::NoPool(_)
+            | Error::NoTask { .. }
             | Error::NoSession(_)
             | Error::Unsupervised => 3,
             Error::Unresolved(Unresolved::Ambiguous { .. }) => 4,

@@ -10,8 +10,8 @@
 //! client's end of a supervisor's socket), `inotify` and `watch` (notices of change), [`store`] (jobs), [`worker`] (the
 //! process that runs one), `pull` (the process that makes a
 //! transfer), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was
-//! executed as), `watcher`, `actors`, `socket` and [`supervisor`] (the long-running process), `doctor` (whether a store is as
-//! it must be), [`cli`] (one file per verb).
+//! executed as), `watcher`, `actors`, `socket` and [`supervisor`] (the long-running process), `project` (tasks of a project, made
+//! into jobs), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
 
 mod actors;
 pub mod clock;
@@ -22,6 +22,7 @@ mod executed;
 mod inotify;
 mod output;
 mod process;
+mod project;
 mod pull;
 mod reactor;
 mod socket;

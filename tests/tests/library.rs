@@ -264,7 +264,7 @@ fn a_wait_for_what_is_forgotten_meanwhile_ends() {
 }
 
 #[test]
-fn a_launcher_that_is_not_there_leaves_a_queued_job() {
+fn a_launcher_that_is_not_there_leaves_a_job_that_says_so() {
     let bench = bench!();
     let missing = Launcher::program("/no/such/launcher", &["worker"]);
     let Err(error) = bench.store().start(bench.spec(&["true"]), &missing) else {
@@ -273,8 +273,10 @@ fn a_launcher_that_is_not_there_leaves_a_queued_job() {
     assert!(error.to_string().contains("/no/such/launcher"), "{error}");
     let jobs = bench.jobs();
     assert_eq!(jobs.len(), 1);
-    assert!(matches!(jobs[0].state().as_str(), "queued" | "interrupted"));
-    bench.stop_all();
+    let shown = jobs[0].shown();
+    assert_eq!(shown["state"], "failed");
+    let message = shown["message"].as_str().unwrap();
+    assert!(message.contains("/no/such/launcher"), "{message}");
     bench.audit();
 }
 

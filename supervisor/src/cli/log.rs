@@ -153,7 +153,7 @@ fn follow_one(job: &Job, stream: Stream, start: Start) -> Result<(), Error> {
 
 /// Whether nothing more is to be printed: the job has ended, and what it left behind too; nobody works on it any more;
 /// or it is gone.
-fn has_ended(job: &Job) -> bool {
+pub(super) fn has_ended(job: &Job) -> bool {
     match job.tend() {
         Ok(view) => view.state.is_terminal() || view.state == State::Interrupted,
         Err(_) => true,

@@ -4,6 +4,7 @@
 mod announce;
 mod arguments;
 mod background;
+mod check;
 mod clean;
 mod completions;
 mod doctor;
@@ -27,10 +28,12 @@ mod scope;
 mod signal;
 mod spawner;
 mod spec;
+mod start;
 mod status;
 mod stop;
 mod supervise;
 mod supervisor;
+mod up;
 mod wait;
 mod waiting;
 mod when;
@@ -55,6 +58,9 @@ const VERBS: &[Verb] = &[
     run::VERB,
     queue::VERB,
     pull::VERB,
+    start::VERB,
+    up::VERB,
+    check::VERB,
     list::VERB,
     status::VERB,
     log::VERB,

@@ -17,8 +17,9 @@ use super::arguments::{duration, flag, json, option};
 use super::hand_over::{Handed, HandedOver, begin_and_hand_over, say_why_not};
 use super::progress::Shown;
 use super::resume::{Resumed, resume};
-use super::{Verb, background, exit, scope, spec};
+use super::{Verb, background, exit, spec};
 use crate::error::{Error, Result};
+use crate::project::root_above;
 use crate::store::{Job, JobSpec, PullSpec, Store, exit_code};
 use crate::worker::Start;
 
@@ -141,7 +142,7 @@ fn spec_from(matches: &ArgMatches) -> Result<JobSpec> {
     spec.on_end = word("on-end").map(|command| spec::by_shell(command.into()));
     spec.project = std::env::current_dir()
         .ok()
-        .and_then(|dir| scope::project_of(&dir));
+        .and_then(|dir| root_above(&dir));
     // What is fetched gets the mask of whoever asked for it; what we make ourselves is for its owner's eyes only.
     spec.umask = Some(umask(Mode::from_raw_mode(0o077)).as_raw_mode());
     Ok(spec)

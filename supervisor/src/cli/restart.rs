@@ -1,4 +1,8 @@
-//! `outlive restart`: run jobs again, each as a new job that names the one it reruns.
+//! `outlive restart`: run jobs again, each as a new job that names the one it reruns; or as its task says, where it is one of a task
+//! of the project.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use clap::{ArgMatches, Command};
 use rustix::fs::Mode;
@@ -7,11 +11,15 @@ use state_machine::id::Name;
 use state_machine::protocol::look::View;
 use state_machine::record::{Descriptor, Failure};
 
-use super::arguments::{find_jobs, jobs, json};
+use super::arguments::{jobs, json, resolve};
 use super::background::ensure_supervised;
 use super::hand_over::{hand_over, say_why_not};
+use super::scope::Scope;
+use super::start::{exit_code, start, tell};
+use super::stop::stop_rounds;
 use super::{Verb, exit, print};
 use crate::error::{Error, Result};
+use crate::project::Tasks;
 use crate::store::{Begun, Job, Store};
 use crate::worker::Start;
 
@@ -26,14 +34,20 @@ fn declare(verb: Command) -> Command {
     verb.about("Run jobs again as new jobs, and print the new ids")
         .long_about(
             "Run jobs again: each becomes a new job with the same command, directory, environment and settings. A job \
-             that has not ended is stopped first. What is recorded about the old jobs never changes.",
+             that has not ended is stopped first. What is recorded about the old jobs never changes. A task of the project, or its \
+             job, is started again as outlive.toml says now.",
         )
         .args([jobs().required(true).num_args(1..), json()])
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let store = Store::open_default()?;
-    let jobs = find_jobs(&store, matches)?;
+    let words: Vec<&str> = matches
+        .get_many::<String>("job")
+        .unwrap_or_default()
+        .map(String::as_str)
+        .collect();
+    let Meant { jobs, tasks } = meant(&store, &words)?;
     // What we make ourselves is for its owner's eyes only; a command has the mask that is in its descriptor.
     umask(Mode::from_raw_mode(0o077));
     let mut code = 0;
@@ -58,7 +72,92 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if is_queued {
         ensure_supervised(&store)?;
     }
+    // Last, as tasks are started by threads, and workers are forked by a process that has one.
+    for (project, name) in &tasks {
+        let worse = restart_task(&store, project, name, matches.get_flag("json"))?;
+        code = if code == 0 { worse } else { code };
+    }
     Ok(code)
+}
+
+/// What is to be run again.
+#[derive(Default)]
+struct Meant {
+    jobs: Vec<Job>,
+    tasks: Vec<(Tasks, String)>,
+}
+
+/// What the words name, each once.
+fn meant(store: &Store, words: &[&str]) -> Result<Meant> {
+    let mut meant = Meant::default();
+    let here = match Scope::here(false) {
+        Scope::Project(root) => Some(root),
+        Scope::All => None,
+    };
+    for word in words {
+        let task = match &here {
+            Some(root) => task_of(store, root, word)?,
+            None => None,
+        };
+        match task {
+            Some((tasks, name)) => {
+                if !meant.tasks.iter().any(|(_, known)| *known == name) {
+                    meant.tasks.push((tasks, name));
+                }
+            }
+            None => {
+                let job = resolve(store, word)?;
+                if !meant.jobs.iter().any(|known| known.id() == job.id()) {
+                    meant.jobs.push(job);
+                }
+            }
+        }
+    }
+    Ok(meant)
+}
+
+/// The task that a word means: one of that name, or the one that the job of that name runs.
+fn task_of(store: &Store, root: &Path, word: &str) -> Result<Option<(Tasks, String)>> {
+    let tasks = match Tasks::read(root) {
+        Ok(tasks) => tasks,
+        Err(error) => {
+            exit::say(&format!("{error}; only jobs are looked for"));
+            return Ok(None);
+        }
+    };
+    if tasks.find(word).is_ok() {
+        return Ok(Some((tasks, word.to_owned())));
+    }
+    let descriptor = resolve(store, word)?.look()?.descriptor;
+    let is_ours = descriptor
+        .project
+        .as_ref()
+        .is_some_and(|project| project.0 == root.as_os_str().as_bytes());
+    let Some(name) = descriptor.task.filter(|_| is_ours) else {
+        return Ok(None);
+    };
+    match tasks.find(&name) {
+        Ok((_, task)) if descriptor.name.as_ref() == Some(&task.job) => Ok(Some((tasks, name))),
+        Ok(_) => Ok(None),
+        Err(error) => {
+            exit::say(&format!(
+                "{error}; {} is run again as it was",
+                descriptor.id
+            ));
+            Ok(None)
+        }
+    }
+}
+
+/// Stop the job of a task, and start the task.
+fn restart_task(store: &Store, tasks: &Tasks, name: &str, json: bool) -> anyhow::Result<u8> {
+    let views = store.list_outlines()?.jobs;
+    let stopped = stop_rounds(&tasks.rounds(store, &views, &[name], true), None, false);
+    let outcomes = start(store, tasks, &[name], &|name, news| tell(name, news))?;
+    if let Some(job) = outcomes.get(name).and_then(|outcome| outcome.job()) {
+        announce(job, json)?;
+    }
+    Ok(stopped.max(exit_code(&outcomes)))
 }
 
 fn announce(job: &Job, json: bool) -> anyhow::Result<()> {

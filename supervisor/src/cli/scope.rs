@@ -2,19 +2,12 @@
 //! `outlive.toml`.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use state_machine::protocol::look::View;
 
-/// The file that makes a directory the root of a project.
-const PROJECT_FILE: &str = "outlive.toml";
-
-/// The root of the project that `dir` is in.
-pub(super) fn project_of(dir: &Path) -> Option<PathBuf> {
-    dir.ancestors()
-        .find(|dir| dir.join(PROJECT_FILE).is_file())
-        .map(Path::to_owned)
-}
+use crate::error::{Error, Result};
+use crate::project::{Tasks, root_above};
 
 /// Which jobs a verb means that was given no name.
 #[derive(Debug)]
@@ -25,13 +18,27 @@ pub(super) enum Scope {
     All,
 }
 
+/// The tasks of the project that the working directory is in.
+///
+/// # Errors
+///
+/// [`Error::Usage`] outside of any, and where something in its file is wrong.
+pub(super) fn tasks_here() -> Result<Tasks> {
+    match Scope::here(false) {
+        Scope::Project(root) => Tasks::read(&root),
+        Scope::All => Err(Error::Usage(
+            "this is not inside a project: no directory from here up has an outlive.toml".into(),
+        )),
+    }
+}
+
 impl Scope {
     /// The project that the working directory is in, unless `all` are asked for.
     pub(super) fn here(all: bool) -> Scope {
         let project = std::env::current_dir()
             .ok()
             .filter(|_| !all)
-            .and_then(|dir| project_of(&dir));
+            .and_then(|dir| root_above(&dir));
         project.map_or(Scope::All, Scope::Project)
     }
 

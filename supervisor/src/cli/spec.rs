@@ -15,9 +15,9 @@ use state_machine::record::{OnInterrupt, Output, PauseMode};
 use state_machine::units;
 
 use super::arguments::{command, duration, flag, option};
-use super::scope;
 use crate::error::{DiskError, Error, Result};
 use crate::output;
+use crate::project::root_above;
 use crate::store::JobSpec;
 
 /// The smallest limit of a log, in bytes: below it, rotating would be all that is done.
@@ -107,7 +107,7 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
     };
     spec.project = std::env::current_dir()
         .ok()
-        .and_then(|dir| scope::project_of(&dir));
+        .and_then(|dir| root_above(&dir));
     // The command gets the mask of whoever submitted it; what we make ourselves is for its owner's eyes only.
     spec.umask = Some(umask(Mode::from_raw_mode(0o077)).as_raw_mode());
     set_environment(&mut spec, matches)?;

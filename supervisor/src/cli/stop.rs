@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use clap::{ArgMatches, Command};
+use state_machine::protocol::look::View;
 
-use super::arguments::{all, duration, find_jobs, jobs, json};
+use super::arguments::{all, duration, flag, jobs, json, resolve};
 use super::scope::Scope;
 use super::{Verb, exit, print};
 use crate::error::{Error, Result};
+use crate::project::Tasks;
 use crate::store::{Job, Report, Stopped, Store};
 
 pub(super) const VERB: Verb = Verb {
@@ -20,11 +22,13 @@ pub(super) const VERB: Verb = Verb {
 fn declare(verb: Command) -> Command {
     verb.about("Stop jobs and wait until nothing of them is left")
         .long_about(
-            "Stop jobs and wait until nothing of them is left. Without a name, inside a project: every job of the \
-             project. Exits with 1 when SIGKILL was needed.",
+            "Stop jobs and wait until nothing of them is left. The name of a task of the project means its jobs and those of every task \
+             that it needs, but for what another running task needs; what needs something ends before that does. Without a name, inside \
+             a project: every job of the project. Exits with 1 when SIGKILL was needed.",
         )
         .args([
             jobs(),
+            flag("only", "Of tasks, not what they need"),
             all("Everyone's jobs"),
             duration("timeout", "Wait no longer than this; the stop goes on"),
             json(),
@@ -34,14 +38,28 @@ fn declare(verb: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let store = Store::open_default()?;
     let named = matches.get_many::<String>("job").is_some();
-    let jobs = if named {
-        find_jobs(&store, matches)?
+    let rounds = if named {
+        named_rounds(&store, matches)?
     } else {
         unfinished(&store, matches.get_flag("all"))?
     };
     let timeout = matches.get_one::<Duration>("timeout").copied();
+    let code = stop_rounds(&rounds, timeout, named);
+    if matches.get_flag("json") {
+        let reports: Vec<Report> = rounds
+            .iter()
+            .flatten()
+            .filter_map(|job| Some(job.report(&job.look().ok()?)))
+            .collect();
+        print::json(&reports)?;
+    }
+    Ok(code)
+}
+
+/// Stop what is in each round, the next once that has ended, and say what there is to say. The exit code.
+pub(super) fn stop_rounds(rounds: &[Vec<Job>], timeout: Option<Duration>, named: bool) -> u8 {
     let mut code = 0;
-    for (job, stopped) in stop_all(&jobs, timeout) {
+    for (job, stopped) in rounds.iter().flat_map(|round| stop_all(round, timeout)) {
         let worse = match stopped {
             Ok(stopped) if stopped.already && named => {
                 exit::say(&format!("{} has ended ({})", job.id(), stopped.state));
@@ -59,31 +77,76 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         };
         code = code.max(worse);
     }
-    if matches.get_flag("json") {
-        let reports: Vec<Report> = jobs
-            .iter()
-            .filter_map(|job| Some(job.report(&job.look().ok()?)))
-            .collect();
-        print::json(&reports)?;
+    code
+}
+
+/// The jobs that the arguments name, each once. Inside a project, a word that is a task means the task.
+fn named_rounds(store: &Store, matches: &ArgMatches) -> Result<Vec<Vec<Job>>> {
+    let words: Vec<&str> = matches
+        .get_many::<String>("job")
+        .unwrap_or_default()
+        .map(String::as_str)
+        .collect();
+    let tasks = tasks_of(&words)?;
+    let is_task = |word: &&str| tasks.as_ref().is_some_and(|tasks| tasks.find(word).is_ok());
+    let (named, others): (Vec<&str>, Vec<&str>) = words.into_iter().partition(is_task);
+    let mut jobs: Vec<Job> = Vec::new();
+    for query in others {
+        let job = resolve(store, query)?;
+        if !jobs.iter().any(|known| known.id() == job.id()) {
+            jobs.push(job);
+        }
     }
-    Ok(code)
+    let mut rounds = Vec::new();
+    if let Some(tasks) = tasks.filter(|_| !named.is_empty()) {
+        let views = store.list_outlines()?.jobs;
+        rounds = tasks.rounds(store, &views, &named, matches.get_flag("only"));
+        if rounds.is_empty() {
+            return Err(Error::NotNow(format!(
+                "no job of {} is under way",
+                named.join(", ")
+            )));
+        }
+    }
+    rounds.insert(0, jobs);
+    Ok(rounds)
+}
+
+/// The tasks of the project that this is in, if any of the words could be one. Where its file is wrong, words are jobs: what runs can
+/// be stopped whatever became of the file.
+fn tasks_of(words: &[&str]) -> Result<Option<Tasks>> {
+    let Scope::Project(root) = Scope::here(false) else {
+        return Ok(None);
+    };
+    match Tasks::read(&root) {
+        Ok(tasks) => Ok(Some(tasks)),
+        Err(error) => {
+            if !words.is_empty() {
+                exit::say(&format!("{error}; only jobs are looked for"));
+            }
+            Ok(None)
+        }
+    }
 }
 
 /// The jobs that are meant when no name is given.
-fn unfinished(store: &Store, all: bool) -> Result<Vec<Job>> {
+fn unfinished(store: &Store, all: bool) -> Result<Vec<Vec<Job>>> {
     let scope = Scope::here(all);
     if matches!(scope, Scope::All) && !all {
         return Err(Error::Usage(
             "name a job, or use --all; this is not inside a project".into(),
         ));
     }
-    let listing = store.list_outlines()?;
-    Ok(listing
-        .jobs
-        .iter()
-        .filter(|view| scope.holds(view) && (!view.state.is_terminal() || view.leftovers))
-        .map(|view| store.job(&view.descriptor.id))
-        .collect())
+    let views = store.list_outlines()?.jobs;
+    if let Some(tasks) = tasks_of(&[])?.filter(|_| !all) {
+        return Ok(tasks.rounds_of_all(store, &views));
+    }
+    let is_meant =
+        |view: &&View| scope.holds(view) && (!view.state.is_terminal() || view.leftovers);
+    let jobs = views.iter().filter(is_meant);
+    Ok(vec![
+        jobs.map(|view| store.job(&view.descriptor.id)).collect(),
+    ])
 }
 
 /// What went wrong, and what helps where the request itself has no room on the disk.

@@ -2,20 +2,28 @@
 //! from its parent and leaves no child behind.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{fstat, stat};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::stdio::dup2_stdin;
 use state_machine::course::take::By;
 use state_machine::id::JobId;
+use state_machine::protocol::hold::newborn;
 
 use super::launch::launch;
 use super::take::take_in_time;
+use crate::disk::LockFile;
 use crate::error::{DiskError, Error, Result};
 use crate::process::Minder;
 use crate::slots::Slots;
-use crate::store::{Begun, Job, JobSpec, Store};
+use crate::store::{Begun, Held, Job, JobSpec, Store};
 use crate::sys;
 
 /// How a program with threads starts workers: which program is executed for that, and how it is told what to be.
@@ -161,12 +169,14 @@ impl Launcher {
         Minder::execute(self.command(Role::Minder)?).map_err(failed)
     }
 
-    fn run(&self, dir: &Path) -> Result<()> {
+    /// Run the program on the job in `dir`. The lock of a job that is new goes with it as its standard input, so that nobody takes
+    /// the job for one that has lost whoever started it.
+    fn run(&self, dir: &Path, stdin: Stdio) -> Result<()> {
         let failed = |why: String| Error::Worker(format!("the worker was not started: {why}"));
         let output = self
             .command(Role::Worker)?
             .arg(dir)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .output()
@@ -215,8 +225,16 @@ impl Store {
     pub fn start(&self, spec: JobSpec, launcher: &Launcher) -> Result<(Job, bool)> {
         match self.begin(spec)? {
             Begun::New(made) => {
-                let job = self.leave_to_pool(*made)?;
-                launcher.run(&job.dir())?;
+                let held = self.acknowledge(*made)?;
+                let job = self.job(held.holder.id());
+                let lock = held.holder.into_lock();
+                launcher
+                    .run(&job.dir(), Stdio::from(OwnedFd::from(lock)))
+                    .inspect_err(|error| {
+                        // Whoever is told that it failed must not find a job that waits to be run. If its worker lives all the
+                        // same, this is refused.
+                        let _ = job.fail_to_start(&error.to_string());
+                    })?;
                 Ok((job, true))
             }
             Begun::UnderWay(view) => Ok((self.job(&view.descriptor.id), false)),
@@ -228,7 +246,7 @@ impl Job {
     /// Start a worker on a job that nobody works on: one that is queued, paused or interrupted. Returns when [`Store::start`]
     /// does.
     pub fn start(&self, launcher: &Launcher) -> Result<()> {
-        launcher.run(&self.dir())
+        launcher.run(&self.dir(), Stdio::null())
     }
 }
 
@@ -246,6 +264,32 @@ pub fn serve(dir: &Path) -> Result<()> {
     let jobs = dir.parent().filter(|jobs| jobs.ends_with("jobs"));
     let root = jobs.and_then(Path::parent).ok_or_else(usage)?;
     let job = Store::open_existing(root)?.job(&id);
-    let held = take_in_time(&job, By::Somebody, &|| true)?;
+    let held = match given_lock(&job)? {
+        Some(lock) => {
+            let descriptor = job.descriptor()?;
+            let holder = newborn(id, lock, descriptor.created_at_ms);
+            Held { holder, descriptor }
+        }
+        None => take_in_time(&job, By::Somebody, &|| true)?,
+    };
     launch(&job, held)?.started().map(|_| ())
+}
+
+/// The lock of the job, if this process was started with it as its standard input: then its maker has just made the job, and
+/// nobody else has had it.
+fn given_lock(job: &Job) -> Result<Option<LockFile>> {
+    let path = job.dir().join("lock");
+    let failed = |error: io::Error| DiskError::new("look at", &path, error);
+    let (given, stands) = match (fstat(io::stdin()), stat(&path)) {
+        (Ok(given), Ok(stands)) => (given, stands),
+        // A job that is gone is found out by whoever takes it.
+        _ => return Ok(None),
+    };
+    if (given.st_dev, given.st_ino) != (stands.st_dev, stands.st_ino) {
+        return Ok(None);
+    }
+    let lock = fcntl_dupfd_cloexec(io::stdin(), 3).map_err(|error| failed(error.into()))?;
+    let nothing = File::open("/dev/null").map_err(failed)?;
+    dup2_stdin(&nothing).map_err(|error| failed(error.into()))?;
+    Ok(Some(LockFile::from(lock)))
 }

@@ -1,0 +1,66 @@
+//! What is wrong in a project file, and where: line and column, and the word that was probably meant.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// A project file that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}, column {column}: {why}")]
+pub struct BadProject {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong there, and what to do.
+    pub why: String,
+}
+
+impl BadProject {
+    /// What is wrong at these bytes of the file.
+    pub(super) fn at(text: &str, span: Range<usize>, why: impl Into<String>) -> BadProject {
+        // A span may end up behind the end, or within a character, where the file ends early.
+        let mut start = span.start.min(text.len());
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        BadProject {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            why: why.into(),
+        }
+    }
+
+    /// What the parser found wrong.
+    pub(super) fn of_parsing(text: &str, error: &toml::de::Error) -> BadProject {
+        let why = with_meant_word(error.message());
+        BadProject::at(text, error.span().unwrap_or(0..0), why)
+    }
+}
+
+/// A message about an unknown word names all that are known. Where one of them is near, that one is what was meant.
+fn with_meant_word(message: &str) -> String {
+    if !message.starts_with("unknown ") {
+        return message.replace('\n', "; ");
+    }
+    let mut words = message.split('`').skip(1).step_by(2);
+    let Some(wrong) = words.next() else {
+        return message.to_owned();
+    };
+    let known: Vec<&str> = words.collect();
+    match nearest(wrong, known.iter().copied()) {
+        Some(meant) => format!("there is no '{wrong}' here; '{meant}' was meant?"),
+        None => format!("there is no '{wrong}' here, but: {}", known.join(", ")),
+    }
+}
+
+/// Of the words that are known, the one that a slip or two make this one of, if any is.
+pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|one| (strsim::damerau_levenshtein(word, one), one))
+        .filter(|(slips, one)| *slips <= 1 + one.len() / 4)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, one)| one)
+}
