@@ -39,7 +39,7 @@ pub use mounts::{Cover, TmpFs};
 pub use ran::Ran;
 pub use rounds::{Dice, rounds};
 pub use server::{Reply, Request, Served, Server};
-pub use services::{Deceit, Guard, Hub, Registry, Repo, Shelf, digest_of};
+pub use services::{Deceit, Guard, Hub, Nginx, Registry, Repo, Shelf, digest_of};
 pub use supervised::Supervisor;
 pub use tape::{Played, Refused};
 pub use until::{DEADLINE, until, until_some};

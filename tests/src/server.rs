@@ -112,14 +112,14 @@ impl Served {
     /// A file of so many bytes that are not all the same, and that this number tells from others.
     pub fn of_length(length: usize, number: u64) -> Served {
         let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let bytes = (0..length)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 32) as u8
-            })
-            .collect();
+        let mut bytes = Vec::with_capacity(length + 8);
+        while bytes.len() < length {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            bytes.extend_from_slice(&state.to_le_bytes());
+        }
+        bytes.truncate(length);
         Served {
             bytes: Arc::new(bytes),
             etag: Some(format!("\"v{number}\"")),

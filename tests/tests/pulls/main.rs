@@ -8,5 +8,6 @@ mod hubs;
 mod images;
 mod landing;
 mod models;
+mod ordeal;
 mod pull;
 mod secrets;

@@ -48,6 +48,8 @@ pub(super) struct Streamed<'a> {
     pub(super) file: &'a File,
     /// How far it is, for whoever keeps the record.
     pub(super) done: &'a AtomicU64,
+    /// How much all runs of the file have brought.
+    pub(super) brought: &'a AtomicU64,
     /// Whom to tell.
     pub(super) keeper: Sender<News>,
     /// Whether the others have met something that concerns it too.
@@ -93,14 +95,14 @@ impl Streamed<'_> {
         let (nth, limit) = (self.nth, self.asked.missing_in(self.nth));
         let at = self.asked.runs[nth].from + self.asked.runs[nth].done;
         let (asked, done, crew, enough) = (&mut self.asked, self.done, self.crew, self.enough);
-        let keeper = &self.keeper;
-        let mut told = asked.runs[nth].done;
+        let (keeper, brought) = (&self.keeper, self.brought);
         write(opened.answer.body(), self.file, at, limit, |bytes| {
             asked.runs[nth].done += bytes;
             done.store(asked.runs[nth].done, Ordering::Relaxed);
             crew.voice.fetched(bytes);
-            if asked.runs[nth].done - told >= EACH_BYTES {
-                told = asked.runs[nth].done;
+            // Of all runs together, and of all answers: many short ones would never come to as much.
+            let before = brought.fetch_add(bytes, Ordering::Relaxed);
+            if before / EACH_BYTES != (before + bytes) / EACH_BYTES {
                 // Whoever keeps the record stays for as long as we do.
                 let _ = keeper.send(News::Much);
             }

@@ -165,7 +165,7 @@ impl<'a> Fetcher<'a> {
             .iter()
             .map(|run| AtomicU64::new(run.done))
             .collect();
-        let enough = AtomicBool::new(false);
+        let (enough, brought) = (AtomicBool::new(false), AtomicU64::new(0));
         let (sender, outcomes) = channel();
         let asked = record.clone();
         let open: Vec<usize> = (0..asked.runs.len())
@@ -177,7 +177,7 @@ impl<'a> Fetcher<'a> {
         let mut kept = Ok(());
         std::thread::scope(|scope| {
             for &nth in &open {
-                let (sender, file, enough) = (sender.clone(), &file, &enough);
+                let (sender, file) = (sender.clone(), &file);
                 let run = Streamed {
                     crew,
                     item,
@@ -185,8 +185,9 @@ impl<'a> Fetcher<'a> {
                     nth,
                     file,
                     done: &done[nth],
+                    brought: &brought,
                     keeper: sender.clone(),
-                    enough,
+                    enough: &enough,
                 };
                 let opened = first.take();
                 scope.spawn(move || {
