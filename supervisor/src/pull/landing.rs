@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use state_machine::disk::{Content, Dir, Disk, Name, Place};
 use state_machine::protocol::pull::{Keystone, Move, Registered, register};
+use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 
 use super::http::never;
+use super::parts;
 use super::plan::{Item, Plan, Written};
 use super::transfer::Crew;
 use super::voice::Voice;
@@ -67,33 +69,27 @@ fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Remove what is left in a staging directory of what is not wanted any more: of another revision, of other patterns.
+/// Remove what is left in a staging directory of what is not wanted any more: of another revision, of other patterns, from
+/// elsewhere. What somebody fetches at this moment, for another store, is left to him.
 pub(super) fn sweep(plan: &Plan, voice: &Voice) {
     if !plan.owns_staging {
         return;
     }
     let wanted: BTreeSet<&str> = plan.items.iter().map(|item| item.key.as_str()).collect();
-    let Ok(entries) = fs::read_dir(&plan.staging) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let Some(key) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) else {
-            continue;
-        };
-        if wanted.contains(key) || !state_machine::pull::reference::is_hex(key, 32) {
-            continue;
-        }
-        let is_bytes = name.ends_with(".part") || name.ends_with(".whole");
-        let bytes = entry.metadata().map_or(0, |found| found.len());
-        if fs::remove_file(entry.path()).is_ok() && is_bytes {
-            voice.discarded(
-                bytes,
-                false,
-                name,
-                "it belongs to something else than what is asked for now",
-            );
+    let entries = fs::read_dir(&plan.staging).into_iter().flatten().flatten();
+    let found: BTreeSet<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let key = ENDINGS.iter().find_map(|it| name.strip_suffix(it))?;
+            is_hex(key, 32).then(|| key.to_owned())
+        })
+        .collect();
+    let staging = parts::staging_of(plan);
+    for key in found.iter().filter(|key| !wanted.contains(key.as_str())) {
+        let bytes = parts::remove(&staging, key).unwrap_or(0);
+        if bytes > 0 {
+            let why = "it belongs to something else than what is asked for now";
+            voice.discarded(bytes, false, key, why);
         }
     }
 }
@@ -118,14 +114,19 @@ pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
         Err(_) => return Ok(()),
     };
     if missing > free {
-        return Err(Cause::NoRoom {
-            why: format!(
-                "{}: {missing} bytes are missing and {free} are free; make room and resume",
-                plan.staging.display()
-            ),
-        });
+        return Err(no_room(&plan.staging, missing, free));
     }
     Ok(())
+}
+
+/// So many bytes are missing, and so many are free.
+pub(super) fn no_room(at: &Path, missing: u64, free: u64) -> Cause {
+    Cause::NoRoom {
+        why: format!(
+            "{}: {missing} bytes are missing and {free} are free; make room and resume",
+            at.display()
+        ),
+    }
 }
 
 /// How many bytes of a file are not on the disk yet; `None` where nobody knows how long it is.

@@ -1,6 +1,7 @@
 //! What a transfer has of unfinished files, written down in the job's directory, so that they go when the job is forgotten. Only
 //! names are in it: what they hold is told beside them.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use state_machine::disk::{Dir, Place};
 use state_machine::protocol::pull::Site;
+use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 use state_machine::record::Bytes;
 
@@ -28,11 +30,17 @@ struct Parts {
     keys: Vec<String>,
 }
 
+impl Parts {
+    fn read(dir: &Path) -> Option<Parts> {
+        let bytes = fs::read(dir.join(NAME)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+}
+
 /// Write down what there will be of this plan.
 pub(super) fn note(dir: &Path, plan: &Plan) -> Result<(), Cause> {
-    use std::os::unix::ffi::OsStrExt;
     let parts = Parts {
-        staging: Bytes(plan.staging.as_os_str().as_bytes().to_vec()),
+        staging: staging_of(plan),
         keys: plan.items.iter().map(|item| item.key.clone()).collect(),
     };
     let path = dir.join(NAME);
@@ -41,38 +49,70 @@ pub(super) fn note(dir: &Path, plan: &Plan) -> Result<(), Cause> {
         .map_err(|error| cause_of(&DiskError::new("write", &path, error)))
 }
 
+/// The staging directory, as it is written down.
+pub(super) fn staging_of(plan: &Plan) -> Bytes {
+    use std::os::unix::ffi::OsStrExt;
+    Bytes(plan.staging.as_os_str().as_bytes().to_vec())
+}
+
 /// Nothing of them is left: everything is in place.
 pub(super) fn are_gone(dir: &Path) {
     // What cannot be removed names files that are not there.
     let _ = fs::remove_file(dir.join(NAME));
 }
 
-/// Remove what the job whose files are in `dir` has left, where nobody else fetches the same.
-pub(crate) fn discard(dir: &Path) {
-    let read = fs::read(dir.join(NAME)).ok();
-    let Some(parts) = read.and_then(|bytes| serde_json::from_slice::<Parts>(&bytes).ok()) else {
+/// Remove what the job whose files are in `dir` has left, where nobody else fetches the same, and no job in `jobs` has it of use:
+/// one that shares a layer may be about to put it into place.
+pub(crate) fn discard(dir: &Path, jobs: &Path) {
+    let Some(parts) = Parts::read(dir) else {
         return;
     };
-    let disk = FsDisk::new("/".into());
-    for key in parts.keys {
-        if !state_machine::pull::reference::is_hex(&key, 32) {
-            continue;
-        }
-        let staging = Dir::Outside(parts.staging.0.clone());
-        let site = Site { staging, key };
-        let path = |place: Place| disk.path(&place);
-        let part = File::open(path(site.part()));
-        let _lock = match part {
-            Ok(part) => match flock(&part, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => Some(part),
-                Err(_) => continue,
-            },
-            Err(_) => None,
-        };
-        for place in [site.record(), site.part(), site.whole()] {
-            let _ = fs::remove_file(path(place));
+    let needed = needed_by_others(jobs, &parts.staging);
+    for key in &parts.keys {
+        if is_hex(key, 32) && !needed.contains(key) {
+            remove(&parts.staging, key);
         }
     }
     // Others may have something in it.
     let _ = fs::remove_dir(os_string(&parts.staging));
+}
+
+/// The keys that the jobs have written down of this staging directory.
+fn needed_by_others(jobs: &Path, staging: &Bytes) -> BTreeSet<String> {
+    fs::read_dir(jobs)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|job| Parts::read(&job.path()))
+        .filter(|parts| parts.staging == *staging)
+        .flat_map(|parts| parts.keys)
+        .collect()
+}
+
+/// Remove an unfinished file, and one that is whole and not in place, unless somebody fetches it. How many bytes that were.
+pub(super) fn remove(staging: &Bytes, key: &str) -> Option<u64> {
+    let disk = FsDisk::new("/".into());
+    let staging = Dir::Outside(staging.0.clone());
+    let site = Site {
+        staging,
+        key: key.to_owned(),
+    };
+    let path = |place: Place| disk.path(&place);
+    // Whoever fetches it has this locked; so do we while we remove it.
+    let part = File::open(path(site.part())).ok();
+    if let Some(part) = &part {
+        flock(part, FlockOperation::NonBlockingLockExclusive).ok()?;
+    }
+    let record = path(site.record());
+    let mut bytes = 0;
+    for place in [path(site.part()), path(site.whole())] {
+        let length = fs::metadata(&place).map_or(0, |found| found.len());
+        if fs::remove_file(&place).is_ok() {
+            bytes += length;
+        }
+    }
+    for place in [record.with_extension("json.new"), record] {
+        let _ = fs::remove_file(place);
+    }
+    Some(bytes)
 }

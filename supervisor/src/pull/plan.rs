@@ -7,7 +7,7 @@ use state_machine::pull::word::Cause;
 use url::Url;
 
 use super::digest::{Digest, sha256};
-use super::http::Access;
+use super::http::{Access, shown_whole};
 
 /// Everything that a reference stands for.
 pub(super) struct Plan {
@@ -49,14 +49,14 @@ pub(super) struct Written {
 impl Written {
     /// What its names in the staging directory begin with.
     pub(super) fn key(&self) -> String {
-        key_of(&self.path.join("/"), None)
+        key_of(&self.path.join("/"), "")
     }
 }
 
 impl Keystone {
     /// What its name in the staging directory begins with.
     pub(super) fn key(&self) -> String {
-        key_of(&self.path.join("/"), None)
+        key_of(&self.path.join("/"), "")
     }
 }
 
@@ -80,9 +80,10 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// A file that is known by its path, and by its digest where it has one: another version of it is another file.
+    /// A file that is known by its path, and by its digest where it has one, else by its address: another version of it is another
+    /// file, and what was fetched from elsewhere is not it.
     pub(super) fn at(path: Vec<String>, url: Url, access: Arc<dyn Access>) -> Item {
-        let key = key_of(&path.join("/"), None);
+        let key = key_of(&path.join("/"), &shown_whole(&url));
         Item {
             url,
             access,
@@ -102,7 +103,7 @@ impl Item {
         digest: Digest,
         size: u64,
     ) -> Item {
-        let key = key_of("", Some(&digest));
+        let key = key_of("", &digest.to_string());
         Item {
             url,
             access,
@@ -117,7 +118,10 @@ impl Item {
     /// The same, of which this is known.
     #[must_use]
     pub(super) fn known(mut self, digest: Option<Digest>, size: Option<u64>) -> Item {
-        self.key = key_of(&self.path.join("/"), digest.as_ref());
+        let which = digest
+            .as_ref()
+            .map_or_else(|| shown_whole(&self.url), Digest::to_string);
+        self.key = key_of(&self.path.join("/"), &which);
         self.digest = digest;
         self.size = size;
         self
@@ -129,9 +133,9 @@ impl Item {
     }
 }
 
-fn key_of(path: &str, digest: Option<&Digest>) -> String {
-    let digest = digest.map_or(String::new(), Digest::to_string);
-    let mut key = sha256(format!("{path}\0{digest}").as_bytes());
+/// Of a path, and of which file it is that belongs there.
+fn key_of(path: &str, which: &str) -> String {
+    let mut key = sha256(format!("{path}\0{which}").as_bytes());
     key.truncate(32);
     key
 }

@@ -113,6 +113,19 @@ impl Voice {
         self.tell(&mut tally);
     }
 
+    /// Nothing has come for a while: say what came last.
+    pub(super) fn is_silent(&self) {
+        let mut tally = self.tally();
+        if tally.said_at.elapsed() >= BETWEEN {
+            self.tell(&mut tally);
+        }
+    }
+
+    /// Say how far it is, now.
+    pub(super) fn leaves(&self) {
+        self.tell(&mut self.tally());
+    }
+
     /// A file is whole.
     pub(super) fn file_done(&self) {
         let mut tally = self.tally();

@@ -55,7 +55,8 @@ impl Store {
     pub fn forget(&self, ids: &[JobId]) -> Result<Swept> {
         let jobs: Vec<_> = ids.iter().map(|id| (id.clone(), ticket())).collect();
         // What a pull has left beside its destination is known by its record only.
-        let mut before = |trashed: &Ticket| crate::pull::discard(&self.trashed(trashed));
+        let mut before =
+            |trashed: &Ticket| crate::pull::discard(&self.trashed(trashed), &self.jobs_dir());
         let outcomes = sweep(&mut self.disk(), &jobs, &mut before)?;
         let mut swept = Swept::default();
         for ((id, ticket), outcome) in jobs.into_iter().zip(outcomes) {

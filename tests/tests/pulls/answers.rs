@@ -4,7 +4,9 @@ use std::fs;
 
 use outlive_tests::{Bench, Reply, Request, Served, Server, bench};
 
-use super::pull::{account, notes, nothing_is_left, only_job, progress_is_whole, pull};
+use super::pull::{
+    account, begin, notes, nothing_is_left, only_job, progress_is_whole, pull, until_arrived,
+};
 
 const LENGTH: usize = 300_000;
 const CUT: u64 = 100_000;
@@ -69,6 +71,33 @@ fn a_range_that_begins_elsewhere_is_not_written() {
         "{:?}",
         notes(&job)
     );
+}
+
+#[test]
+fn a_range_of_a_file_of_another_length_is_not_written() {
+    let (bench, _server) = comes_right(|file, request, reply| {
+        let Some((from, _)) = request.range() else {
+            return file.serve(request, reply);
+        };
+        let range = format!("bytes {from}-{}/{}", LENGTH - 1, LENGTH + 1);
+        reply.answer(
+            206,
+            &[("Content-Range", &range), ("ETag", "\"v1\"")],
+            &file.bytes[from as usize..],
+        );
+    });
+    assert_eq!(account(&only_job(&bench), "discarded_bytes"), CUT);
+}
+
+#[test]
+fn a_range_that_does_not_say_which_is_dropped() {
+    let (_bench, server) = comes_right(|file, request, reply| {
+        let Some((from, _)) = request.range() else {
+            return file.serve(request, reply);
+        };
+        reply.answer(206, &[("ETag", "\"v1\"")], &file.bytes[from as usize..]);
+    });
+    assert_eq!(server.asked().last().unwrap().range(), None);
 }
 
 /// P49: a server that ignores If-Range, and whose file has changed.
@@ -180,6 +209,40 @@ fn a_refused_range_begins_anew() {
     assert_eq!(account(&only_job(&bench), "discarded_bytes"), CUT);
 }
 
+/// P04: what is complete and was not known to be needs no byte more; the server's refusal says so.
+#[test]
+fn a_refused_range_of_nothing_means_that_all_is_there() {
+    let bench = bench!();
+    let file = Served::of_length(LENGTH, 1);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |request, reply| {
+        if request.nth == 0 {
+            // Its length is never said, and its end does not come.
+            let headers = [("Transfer-Encoding", "chunked"), ("ETag", "\"v1\"")];
+            reply.head(200, &headers);
+            reply.body(format!("{LENGTH:x}\r\n").as_bytes());
+            reply.body(&file.bytes);
+            reply.body(b"\r\n");
+            reply.fall_silent();
+        } else {
+            file.serve(request, reply);
+        }
+    });
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, LENGTH as u64);
+    bench.run(["pause", job.id()]).expect(0);
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[1].range(), Some((LENGTH as u64, None)));
+    assert_eq!(account(&job, "fetched_bytes"), LENGTH as u64);
+    assert_eq!(account(&job, "discarded_bytes"), 0);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
 /// A registry announces the whole blob as the length of its refusal, and sends a line: nobody waits for the rest.
 #[test]
 fn the_body_of_a_refusal_is_not_waited_for() {
@@ -230,7 +293,7 @@ fn what_may_pass_is_asked_again() {
 
 #[test]
 fn what_is_final_is_said_and_the_part_is_kept() {
-    for status in [401, 403, 404, 410, 451, 306] {
+    for status in [401, 403, 404, 410, 451, 300, 304, 306] {
         let bench = bench!();
         let file = Served::of_length(LENGTH, 1);
         let server = Server::new(move |request, reply| {

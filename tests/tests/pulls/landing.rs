@@ -1,11 +1,13 @@
 //! What is put into place: only what was verified, only where it belongs, and only where there is room.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 
 use outlive_tests::{Served, Server, TmpFs, bench, until};
 
 use super::pull::{
-    account, begin, halting, notes, nothing_is_left, only_job, pull, staged, until_arrived,
+    account, begin, halting, holding, notes, nothing_is_left, only_job, progress_is_whole, pull,
+    staged, until_arrived, until_arrived_in,
 };
 
 /// What sha256sum says of a file.
@@ -73,21 +75,44 @@ fn what_is_there_is_not_fetched_again() {
     bench.audit();
 }
 
-/// P04, P32: a part that is complete needs no byte more.
+/// P04: what could not be put into place is said to be in the way, and is not fetched again when it can.
 #[test]
-fn a_complete_part_is_put_into_place_without_fetching() {
+fn what_is_in_the_way_is_named_and_costs_no_byte() {
     let bench = bench!();
     let file = Served::of_length(100_000, 34);
     let bytes = file.bytes.clone();
+    let (server, go) = holding(file);
+    let url = server.url("/file.bin");
+    let job = begin(&bench, &url, &[]);
+    until_arrived(&bench, 50_000);
+    fs::create_dir_all(bench.file("file.bin/mine")).unwrap();
+    go.store(true, Ordering::Relaxed);
+    assert_eq!(job.wait(), 1);
+    let why = job.shown()["message"].as_str().unwrap().to_owned();
+    assert!(why.contains("file.bin is a directory"), "{why}");
+    assert!(bench.file("file.bin/mine").exists());
+    fs::remove_dir_all(bench.file("file.bin")).unwrap();
+    pull(&bench, &url, &[]).expect(0);
+    assert!(fs::read(bench.file("file.bin")).unwrap() == *bytes);
+    assert_eq!(server.asked().len(), 1);
+    let again = bench.jobs().pop().unwrap();
+    assert_eq!(account(&again, "fetched_bytes"), 0);
+    assert_eq!(account(&again, "reused_bytes"), 100_000);
+    progress_is_whole(&again, 100_000);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
+/// That a directory stands at the name makes it the place to put the file into.
+#[test]
+fn a_file_goes_into_a_directory() {
+    let bench = bench!();
+    let file = Served::of_length(100_000, 35);
+    let bytes = file.bytes.clone();
     let server = Server::new(move |request, reply| file.serve(request, reply));
-    let into = bench.work().join("sub");
-    fs::create_dir(&into).unwrap();
-    // A directory stands at the final name, and is not empty.
-    fs::create_dir_all(into.join("file.bin/x")).unwrap();
-    let ran = pull(&bench, &server.url("/file.bin"), &["--to", "sub/file.bin"]);
-    // That a directory stands there makes it the place to put the file into.
-    ran.expect(0);
-    assert!(fs::read(into.join("file.bin/file.bin")).unwrap() == *bytes);
+    fs::create_dir_all(bench.file("sub/file.bin/mine")).unwrap();
+    pull(&bench, &server.url("/file.bin"), &["--to", "sub/file.bin"]).expect(0);
+    assert!(fs::read(bench.file("sub/file.bin/file.bin")).unwrap() == *bytes);
     bench.audit();
 }
 
@@ -121,33 +146,130 @@ fn the_destination_may_be_on_another_file_system() {
     bench.audit();
 }
 
-/// P25: a disk that is too small pauses the transfer, keeps what has arrived, and it goes on when there is room.
+/// P25: a disk that gets full pauses the transfer, keeps what has arrived, and it goes on when there is room.
 #[test]
 fn a_full_disk_pauses_with_the_reason() {
     let bench = bench!();
     let small = bench.work().join("mounted");
     fs::create_dir(&small).unwrap();
+    let Some(mounted) = TmpFs::mount(&small, "12m") else {
+        return bench.audit();
+    };
+    let file = Served::of_length(5_000_000, 36);
+    let bytes = file.bytes.clone();
+    let (server, go) = holding(file);
+    let job = begin(&bench, &server.url("/file.bin"), &["--to", "mounted/"]);
+    let staging = small.join("file.bin.outlive-part");
+    until_arrived_in(&staging, 2_500_000);
+    mounted.fill("ballast");
+    go.store(true, Ordering::Relaxed);
+    job.until_recorded("paused");
+    let why = job.shown()["message"].as_str().unwrap().to_owned();
+    assert!(why.contains("space") && why.contains("make room"), "{why}");
+    assert!(!small.join("file.bin").exists());
+    assert_eq!(staged(&staging, ".part").len(), 1);
+    fs::remove_file(small.join("ballast")).unwrap();
+    bench.run(["resume", job.id()]).expect(0);
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(small.join("file.bin")).unwrap() == *bytes);
+    assert!(account(&job, "reused_bytes") > 1_000_000);
+    bench.audit();
+}
+
+/// P25: a disk that is too small is seen to be when the length is known, and nothing is fetched that would not fit.
+#[test]
+fn what_does_not_fit_is_not_begun() {
+    let bench = bench!();
+    let small = bench.work().join("mounted");
+    fs::create_dir(&small).unwrap();
     let Some(mounted) = TmpFs::mount(&small, "2m") else {
-        return;
+        return bench.audit();
     };
     let file = Served::of_length(3_000_000, 36);
     let bytes = file.bytes.clone();
     let server = Server::new(move |request, reply| file.serve(request, reply));
     let ran = pull(&bench, &server.url("/file.bin"), &["--to", "mounted/"]).expect(75);
-    assert!(ran.errors().contains("space"), "{}", ran.errors());
+    assert!(ran.errors().contains("make room"), "{}", ran.errors());
     let job = only_job(&bench);
     assert_eq!(job.state(), "paused");
-    assert!(job.shown()["message"].as_str().unwrap().contains("space"));
-    assert!(!small.join("file.bin").exists());
-    assert_eq!(
-        staged(&small.join("file.bin.outlive-part"), ".part").len(),
-        1
-    );
+    assert_eq!(account(&job, "fetched_bytes"), 0);
     mounted.remount("size=16m");
     bench.run(["resume", job.id()]).expect(0);
     assert_eq!(job.wait(), 0);
     assert!(fs::read(small.join("file.bin")).unwrap() == *bytes);
-    assert!(account(&job, "reused_bytes") > 1_000_000);
+    bench.audit();
+}
+
+/// P57: each of two would fit, and both do not. One says so, and the other ends well.
+#[test]
+fn of_two_that_do_not_fit_together_one_goes_on() {
+    let bench = bench!();
+    let small = bench.work().join("mounted");
+    fs::create_dir(&small).unwrap();
+    let Some(_mounted) = TmpFs::mount(&small, "6m") else {
+        return bench.audit();
+    };
+    let files = [37, 38].map(|number| Served::of_length(4_000_000, number));
+    let bytes = files.clone().map(|file| file.bytes);
+    let held = files.map(holding);
+    let jobs = [0, 1].map(|nth| {
+        let options = ["--to", &format!("mounted/{nth}")];
+        begin(&bench, &held[nth].0.url("/file.bin"), &options)
+    });
+    let staging = |nth: usize| small.join(format!("{nth}.outlive-part"));
+    until("each is half way, or has no room", || {
+        jobs.iter().enumerate().all(|(nth, job)| {
+            let parts = staged(&staging(nth), ".part");
+            let found = parts.first().and_then(|part| fs::metadata(part).ok());
+            found.is_some_and(|found| found.len() == 2_000_000) || job.recorded() == "paused"
+        })
+    });
+    for (_, go) in &held {
+        go.store(true, Ordering::Relaxed);
+    }
+    let mut states = jobs.clone().map(|job| {
+        until("it has ended or is paused", || {
+            matches!(job.recorded().as_str(), "done" | "paused")
+        });
+        job.recorded()
+    });
+    for (nth, state) in states.iter().enumerate() {
+        if state == "done" {
+            assert!(fs::read(small.join(nth.to_string())).unwrap() == *bytes[nth]);
+        } else {
+            let why = jobs[nth].shown()["message"].as_str().unwrap().to_owned();
+            assert!(why.contains("make room"), "{why}");
+            // Whoever gives it room by giving it up.
+            bench.run(["stop", jobs[nth].id()]).expect(0);
+            bench.run(["clean", jobs[nth].id()]).expect(0);
+            nothing_is_left(&small);
+        }
+    }
+    states.sort_unstable();
+    assert_eq!(states, ["done", "paused"]);
+    bench.audit();
+}
+
+/// P25: the disk of the store gets full while bytes come, and what was fetched lands once there is room for the record.
+#[test]
+fn a_full_disk_of_the_record_loses_nothing() {
+    let bench = bench!();
+    let Some(disk) = bench.mount("4m") else {
+        return bench.audit();
+    };
+    let file = Served::of_length(100_000, 39);
+    let bytes = file.bytes.clone();
+    let (server, go) = holding(file);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 50_000);
+    disk.fill("ballast");
+    go.store(true, Ordering::Relaxed);
+    until("all of it was sent", || server.sent() == 100_000);
+    assert_eq!(job.state(), "running");
+    fs::remove_file(bench.root().join("ballast")).unwrap();
+    assert_eq!(job.wait(), 0);
+    assert!(fs::read(bench.file("file.bin")).unwrap() == *bytes);
+    nothing_is_left(&bench.work());
     bench.audit();
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlive_tests::{Bench, Job, Ran, Served, Server, until};
 use serde_json::Value;
@@ -107,11 +109,33 @@ pub(crate) fn halting(file: Served, silences: usize) -> Server {
     })
 }
 
+/// A server that gives half of its file, and the other half when it is told to.
+pub(crate) fn holding(file: Served) -> (Server, Arc<AtomicBool>) {
+    let go = Arc::new(AtomicBool::new(false));
+    let told = go.clone();
+    let server = Server::new(move |request, reply| {
+        let (status, headers, body) = file.honest(request);
+        let length = body.len().to_string();
+        let mut all = vec![("Content-Length", length.as_str())];
+        all.extend(headers.iter().map(|it| (it.0.as_str(), it.1.as_str())));
+        reply.head(status, &all);
+        let (first, rest) = body.split_at(body.len() / 2);
+        reply.body(first);
+        until("the server may go on", || told.load(Ordering::Relaxed));
+        reply.body(rest);
+    });
+    (server, go)
+}
+
 /// Wait until so much of `file.bin` has arrived.
 pub(crate) fn until_arrived(bench: &Bench, bytes: u64) {
-    let staging = bench.work().join("file.bin.outlive-part");
+    until_arrived_in(&bench.work().join("file.bin.outlive-part"), bytes);
+}
+
+/// Wait until so much of a file has arrived in this staging directory.
+pub(crate) fn until_arrived_in(staging: &Path, bytes: u64) {
     until("as much has arrived", || {
-        let parts = staged(&staging, ".part");
+        let parts = staged(staging, ".part");
         parts
             .first()
             .is_some_and(|part| fs::metadata(part).is_ok_and(|found| found.len() == bytes))

@@ -140,6 +140,7 @@ fn fetch_one(crew: &Crew, item: &Item, connections: u64) -> Result<(), Cause> {
         }
         match fetch(&mut fetcher, &site, &wanted).map_err(|error| cause_of(&error))? {
             Fetched::Whole => {
+                fetcher.counts_whole(&site);
                 crew.voice.file_done();
                 return Ok(());
             }

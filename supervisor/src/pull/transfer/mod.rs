@@ -6,6 +6,7 @@ mod crew;
 mod keeper;
 mod leaving;
 mod patience;
+mod room;
 mod run;
 mod source;
 mod stream;

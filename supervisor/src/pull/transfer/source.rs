@@ -12,11 +12,12 @@ use state_machine::pull::word::Cause;
 use super::ask::{Opened, Refusal, ask};
 use super::crew::Crew;
 use super::keeper::{EACH, Keeper};
+use super::room::{NoRoom, keep_room};
 use super::run::{News, Streamed, Trouble, has_name, wait};
 use crate::disk::{FsDisk, LockFile};
 use crate::error::DiskError;
 use crate::pull::http::{later, never};
-use crate::pull::landing::cause_of;
+use crate::pull::landing::{cause_of, no_room};
 use crate::pull::plan::Item;
 
 /// How often a file is begun anew in one run of a fetcher before that is taken for a server that does not know what it has.
@@ -66,6 +67,17 @@ impl<'a> Fetcher<'a> {
             told_length: item.size,
             is_counted: false,
             has_resumed: false,
+        }
+    }
+
+    /// It stands whole, and somebody else may have fetched it, or we in an earlier life: then it is reused.
+    pub(super) fn counts_whole(&mut self, site: &Site) {
+        let found = std::fs::metadata(self.disk.path(&site.whole()));
+        if !self.is_counted
+            && let Ok(found) = found
+        {
+            self.learn(Some(found.len()));
+            self.reuses(found.len());
         }
     }
 
@@ -156,6 +168,10 @@ impl<'a> Fetcher<'a> {
         keeper: &mut Keeper,
         mut first: Option<Opened>,
     ) -> Result<Step, DiskError> {
+        if let Err(NoRoom { missing, free }) = keep_room(part, record) {
+            let at = self.disk.path(&site.part());
+            return Ok(Step::Not(no_room(&at, missing, free)));
+        }
         let file = part.as_fd().try_clone_to_owned();
         let file =
             file.map_err(|error| DiskError::new("share", &self.disk.path(&site.part()), error))?;
@@ -202,7 +218,7 @@ impl<'a> Fetcher<'a> {
                 count(record, &done);
                 match news {
                     Ok(News::Much) => keeper.hurry(),
-                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Timeout) => crew.voice.is_silent(),
                     Ok(News::Over(None)) => running -= 1,
                     Ok(News::Over(Some(trouble))) => {
                         running -= 1;
@@ -212,6 +228,7 @@ impl<'a> Fetcher<'a> {
                     Ok(News::Leave(_told)) => {
                         // Where the disk does not let us, it is fetched again.
                         let _ = keeper.keep(&mut self.disk, site, record);
+                        crew.voice.leaves();
                     }
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
