@@ -30,6 +30,8 @@ pub struct Repo {
     pub refusals: Vec<(String, u16, String)>,
     /// What is sent instead of the bytes of a file.
     pub lies: BTreeMap<String, Vec<u8>>,
+    /// How many of the next answers with a file are cut half way.
+    pub cuts: BTreeMap<String, u32>,
     /// More entries of the list.
     pub further: Vec<Value>,
     /// Whether the list goes on at its first page.
@@ -51,8 +53,20 @@ impl Repo {
             token: None,
             refusals: Vec::new(),
             lies: BTreeMap::new(),
+            cuts: BTreeMap::new(),
             further: Vec::new(),
             is_endless: false,
+        }
+    }
+
+    /// An answer with this file, which is cut where that is due.
+    fn cut(&mut self, path: &str, said: Said) -> Said {
+        match self.cuts.get_mut(path) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                said.cut()
+            }
+            _ => said,
         }
     }
 
@@ -78,12 +92,12 @@ impl Hub {
         let repo = Arc::new(Mutex::new(repo));
         let its = Arc::clone(&repo);
         let storage = Server::new(move |request, reply| {
-            let said = stored(&lock(&its), request);
+            let said = stored(&mut lock(&its), request);
             said.send(request, reply);
         });
         let (its, host) = (Arc::clone(&repo), storage.authority());
         let api = Server::new(move |request, reply| {
-            let said = answer(&lock(&its), &host, request);
+            let said = answer(&mut lock(&its), &host, request);
             said.send(request, reply);
         });
         Hub { api, storage, repo }
@@ -104,7 +118,7 @@ fn lock(repo: &Mutex<Repo>) -> MutexGuard<'_, Repo> {
     repo.lock().expect("no answer has panicked")
 }
 
-fn answer(repo: &Repo, storage: &str, request: &Request) -> Said {
+fn answer(repo: &mut Repo, storage: &str, request: &Request) -> Said {
     let (path, query) = split(request);
     if let Some((_, status, code)) = repo.refusals.iter().find(|it| path.starts_with(&it.0)) {
         let message = format!("it is a {code}");
@@ -187,12 +201,13 @@ fn tree(repo: &Repo, request: &Request, query: &str) -> Said {
     )
 }
 
-fn file(repo: &Repo, storage: &str, request: &Request, path: &str) -> Said {
+fn file(repo: &mut Repo, storage: &str, request: &Request, path: &str) -> Said {
     let bytes = &repo.files[path];
     if bytes.len() < repo.large {
         let sent = repo.lies.get(path).unwrap_or(bytes);
-        return Said::file(request, sent, &format!("\"{}\"", git(bytes)))
+        let said = Said::file(request, sent, &format!("\"{}\"", git(bytes)))
             .with("X-Repo-Commit", &repo.commit);
+        return repo.cut(path, said);
     }
     let oid = sha256(bytes);
     Said::of(302)
@@ -206,13 +221,15 @@ fn file(repo: &Repo, storage: &str, request: &Request, path: &str) -> Said {
         .with("ETag", &format!("\"{oid}\""))
 }
 
-fn stored(repo: &Repo, request: &Request) -> Said {
+fn stored(repo: &mut Repo, request: &Request) -> Said {
     let (path, _) = split(request);
     let wanted = path.trim_start_matches('/');
     match repo.files.iter().find(|(_, bytes)| sha256(bytes) == wanted) {
         Some((path, bytes)) => {
             let sent = repo.lies.get(path).unwrap_or(bytes);
-            Said::file(request, sent, "\"of-the-storage\"")
+            let said = Said::file(request, sent, "\"of-the-storage\"");
+            let path = path.clone();
+            repo.cut(&path, said)
         }
         None => Said::text(404, "no"),
     }

@@ -59,6 +59,14 @@ impl Said {
         self
     }
 
+    /// Only half of it, as of a connection that is cut.
+    #[must_use]
+    pub(super) fn cut(mut self) -> Said {
+        let length = self.body.len();
+        self.body.truncate(length / 2);
+        self.announcing(length)
+    }
+
     /// Send it.
     pub(super) fn send(&self, request: &Request, reply: &mut Reply) {
         let length = self.announced.unwrap_or(self.body.len()).to_string();

@@ -1,11 +1,13 @@
 //! Pausing, resuming and cancelling in every silence; and what is asked of a transfer that somebody makes already.
 
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 
-use outlive_tests::{Served, Server, bench, is_ignored, until};
+use outlive::JobSpec;
+use outlive_tests::{Hub, Repo, Served, Server, bench, is_ignored, until};
 use rustix::process::Signal;
 
-use super::pull::{account, begin, halting, nothing_is_left, pull, until_arrived};
+use super::pull::{account, begin, begin_with, halting, nothing_is_left, pull, until_arrived};
 
 #[test]
 fn a_pause_in_silence_keeps_what_has_arrived() {
@@ -17,10 +19,9 @@ fn a_pause_in_silence_keeps_what_has_arrived() {
     until_arrived(&bench, 100_000);
     bench.run(["pause", job.id()]).expect(0);
     assert_eq!(job.state(), "paused");
-    assert!(
-        job.worker().is_none(),
-        "a pull that is paused has no worker"
-    );
+    until("a pull that is paused has no worker", || {
+        job.worker().is_none()
+    });
     assert!(!bench.work().join("file.bin").exists());
     bench.run(["resume", job.id()]).expect(0);
     assert_eq!(job.wait(), 0);
@@ -61,6 +62,89 @@ fn a_cancel_while_nobody_answers_is_obeyed() {
     until("it was asked", || server.asked().len() == 1);
     job.stop(0);
     assert_eq!(job.state(), "cancelled");
+    bench.audit();
+}
+
+/// P37: before anybody has taken it.
+#[test]
+fn a_cancel_before_it_is_begun_is_obeyed() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| reply.fall_silent());
+    let spec = JobSpec::pull(&server.url("/file.bin"), bench.file("file.bin")).unwrap();
+    let id = bench.store().create(spec).unwrap().id().to_string();
+    let job = bench.job(&id);
+    assert_eq!(job.state(), "queued");
+    job.stop(0);
+    assert_eq!(job.state(), "cancelled");
+    assert_eq!(server.asked().len(), 0);
+    bench.audit();
+}
+
+/// P37: while a connection is being made that does not come about.
+#[test]
+fn a_cancel_while_nobody_accepts_is_obeyed() {
+    let bench = bench!();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    // Whoever comes after this one waits, and is not told so.
+    let _first = TcpStream::connect(address).unwrap();
+    let job = begin(&bench, &format!("http://{address}/file.bin"), &[]);
+    // SYN_SENT, in the words of the kernel.
+    let waits = format!(":{:04X} 02 ", address.port());
+    until("it connects", || {
+        fs::read_to_string("/proc/net/tcp")
+            .unwrap()
+            .contains(&waits)
+    });
+    job.stop(0);
+    assert_eq!(job.state(), "cancelled");
+    bench.audit();
+}
+
+/// P37: between two files, while it waits to ask for the next.
+#[test]
+fn a_cancel_between_two_files_is_obeyed() {
+    let bench = bench!();
+    let mut repo = Repo::new("models/owner/name", &[("a", vec![1]), ("b", vec![2])]);
+    let of_last = format!("/owner/name/resolve/{}/b", repo.commit);
+    repo.refusals.push((of_last, 503, String::new()));
+    let hub = Hub::new(repo);
+    let environment = [("HF_ENDPOINT", hub.endpoint()), ("HF_TOKEN", "x".into())];
+    let options = ["--connections", "1", "--retry", "1000"];
+    let job = begin_with(&bench, &environment, "hf:owner/name", &options);
+    until("it waits for the second file", || {
+        job.shown()["account"]["retries"] != 0
+    });
+    job.stop(0);
+    assert_eq!(job.state(), "cancelled");
+    let asked = hub.api.asked().len();
+    assert!(
+        !bench.file("name/a").exists(),
+        "a part of them is not all of them"
+    );
+    until("its worker is gone", || bench.census().is_empty());
+    assert_eq!(hub.api.asked().len(), asked);
+    bench.audit();
+}
+
+/// P38: what a hook has left running keeps nobody from fetching the same again.
+#[test]
+fn what_a_hook_has_left_locks_nothing() {
+    let bench = bench!();
+    let server = halting(Served::of_length(1000, 27), 0);
+    let url = server.url("/file.bin");
+    for _ in 0..2 {
+        pull(&bench, &url, &["--on-end", "setsid sleep 600 & true"]).expect(0);
+    }
+    assert_eq!(bench.jobs().len(), 2);
+    for job in bench.jobs() {
+        until("its worker is gone", || job.worker().is_none());
+    }
+    for left in bench.census() {
+        assert!(left.title.contains("sleep"), "{left:?}");
+        left.kill();
+    }
     bench.audit();
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use outlive_tests::{Served, Server, bench, until};
 
-use super::pull::{account, begin, notes, nothing_is_left, only_job, pull, staged};
+use super::pull::{
+    account, begin, notes, nothing_is_left, only_job, progress_is_sound, pull, staged,
+};
 
 /// What a killed fetcher may have to fetch again of one file, in bytes.
 const KEPT_EACH: u64 = 4 << 20;
@@ -22,9 +24,10 @@ fn cuts_cost_nothing_but_a_request() {
     let server = Server::new(move |request, reply| {
         file.serve_some(request, reply, 300_000);
     });
-    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    progress_is_sound(&job, 3_000_000);
+    assert_eq!(job.wait(), 0);
     assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
-    let job = only_job(&bench);
     assert_eq!(account(&job, "fetched_bytes"), 3_000_000);
     assert_eq!(account(&job, "fetched_bytes"), server.sent());
     assert_eq!(account(&job, "retries"), 9);

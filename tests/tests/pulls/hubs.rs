@@ -6,7 +6,9 @@ use std::path::Path;
 use outlive_tests::{Bench, Hub, Ran, Repo, Served, bench, program_at, tree_of, until};
 use serde_json::json;
 
-use super::pull::{account, begin_with, notes, nothing_is_left, only_job, pull_with};
+use super::pull::{
+    account, begin_with, notes, nothing_is_left, only_job, progress_is_sound, pull_with,
+};
 
 const NAME: &str = "models/owner/name";
 
@@ -360,7 +362,8 @@ fn what_is_not_what_the_hub_says_never_lands() {
     }
 }
 
-/// P30, P58: some of the files have come, and then the hub has none. That is no success; what has come is not fetched again.
+/// P30, P32, P58: some of the files have come, and then the hub has none. That is no success for any verb; what has come is not
+/// fetched again.
 #[test]
 fn some_of_the_files_are_not_the_repository() {
     let bench = bench!();
@@ -371,6 +374,9 @@ fn some_of_the_files_are_not_the_repository() {
     let options = ["--connections", "1", "--retry", "0"];
     pull(&bench, &hub, "hf:owner/name", &options).expect(1);
     assert!(tree_of(&bench.file("name"), &[".outlive-part"]).is_empty());
+    let job = only_job(&bench);
+    assert_eq!((job.state().as_str(), job.wait()), ("failed", 1));
+    assert_eq!(bench.list()[0]["state"], "failed");
     hub.repo().refusals.clear();
     let before = hub.api.asked().len();
     pull(&bench, &hub, "hf:owner/name", &options).expect(0);
@@ -384,6 +390,27 @@ fn some_of_the_files_are_not_the_repository() {
         .filter(|path| path.contains("/resolve/"))
         .collect();
     assert_eq!(again.len(), 2, "{again:?}");
+    bench.audit();
+}
+
+/// P20: cuts of several files do not change how much there is in all.
+#[test]
+fn cuts_of_several_files_change_no_total() {
+    let bench = bench!();
+    let mut repo = repo();
+    repo.cuts = [("model-1.bin", 3), ("model-2.bin", 2), ("README.md", 1)]
+        .map(|(path, times)| (path.to_owned(), times))
+        .into();
+    let length = repo.files.values().map(Vec::len).sum();
+    let hub = Hub::new(repo);
+    let job = begin_with(&bench, &environment(&bench, &hub), "hf:owner/name", &[]);
+    progress_is_sound(&job, length);
+    assert_eq!(job.wait(), 0);
+    is_all_there(&bench.file("name"), &hub);
+    let account = job.shown()["account"].clone();
+    assert_eq!(account["fetched_bytes"], length);
+    // What is cut short of its first byte is an answer too.
+    assert_eq!(account["retries"], 6, "{account}");
     bench.audit();
 }
 

@@ -572,6 +572,44 @@ fn several_at_once_into_one_layout() {
     bench.audit();
 }
 
+/// What a job has left is removed with it, but for what another that is not done has too.
+#[test]
+fn what_two_have_left_goes_with_the_last_of_them() {
+    let bench = bench!();
+    let registry = Registry::new(NAME);
+    let shared = Served::of_length(300_000, 9).bytes.to_vec();
+    let own = [layer(1), layer(2)];
+    for (nth, tag) in ["v1", "v2"].iter().enumerate() {
+        image(&registry, MANIFEST, Some(tag), &[&shared, &own[nth]]);
+        let mut wrong = own[nth].clone();
+        wrong[9] ^= 1;
+        registry
+            .shelf()
+            .deceit
+            .blobs
+            .insert(digest_of(&own[nth]), wrong);
+    }
+    let options = ["--to", "all", "--connections", "1"];
+    for tag in [":v1", ":v2"] {
+        pull(&bench, &registry, tag, &options).expect(1);
+    }
+    let left = || super::pull::staged(&bench.file("all/.outlive-part"), ".whole").len();
+    // The configurations, which are not the same, and the layer that is.
+    assert_eq!(left(), 3);
+    let jobs = bench.jobs();
+    bench.run(["clean", jobs[0].id()]).expect(0);
+    assert_eq!(left(), 2);
+    registry.shelf().deceit = Default::default();
+    pull(&bench, &registry, ":v2", &options).expect(0);
+    let again = bench.jobs().pop().unwrap();
+    assert!(account(&again, "reused_bytes") > 300_000);
+    assert!(account(&again, "fetched_bytes") < 100_000);
+    nothing_is_left(&bench.file("all"));
+    bench.run(["clean", jobs[1].id()]).expect(0);
+    is_never_wrong(&bench.file("all"));
+    bench.audit();
+}
+
 /// Whoever fetches and registers is killed at any moment: what is in the layout is right, and all of it comes there.
 #[test]
 fn killed_anywhere_a_layout_comes_right() {

@@ -103,6 +103,32 @@ fn what_is_in_the_way_is_named_and_costs_no_byte() {
     bench.audit();
 }
 
+/// What was fetched from one address, and could not be put into place, is not taken for what is at another.
+#[test]
+fn what_came_from_elsewhere_is_not_what_is_asked_for() {
+    let bench = bench!();
+    let (one, other) = (
+        Served::of_length(100_000, 40),
+        Served::of_length(100_000, 41),
+    );
+    let bytes = other.bytes.clone();
+    let (server, go) = holding(one);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 50_000);
+    fs::create_dir_all(bench.file("file.bin/mine")).unwrap();
+    go.store(true, Ordering::Relaxed);
+    assert_eq!(job.wait(), 1);
+    fs::remove_dir_all(bench.file("file.bin")).unwrap();
+    let server = Server::new(move |request, reply| other.serve(request, reply));
+    pull(&bench, &server.url("/other"), &["--to", "file.bin"]).expect(0);
+    assert!(fs::read(bench.file("file.bin")).unwrap() == *bytes);
+    let again = bench.jobs().pop().unwrap();
+    assert_eq!(account(&again, "discarded_bytes"), 100_000);
+    assert_eq!(account(&again, "fetched_bytes"), 100_000);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
 /// That a directory stands at the name makes it the place to put the file into.
 #[test]
 fn a_file_goes_into_a_directory() {

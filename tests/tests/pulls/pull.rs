@@ -109,6 +109,29 @@ pub(crate) fn halting(file: Served, silences: usize) -> Server {
     })
 }
 
+/// Follow a transfer to its end, and see that the whole never changes once it is known, and that nothing goes beyond it.
+#[track_caller]
+pub(crate) fn progress_is_sound(job: &Job<'_>, length: usize) {
+    let mut last_done = 0;
+    until("it has ended", || {
+        let status = job.status().unwrap_or_default();
+        let progress = &status["progress"];
+        let done = progress["done_bytes"].as_u64().unwrap_or(0);
+        let total = progress["total_bytes"].as_u64();
+        assert!(
+            total.is_none_or(|total| total == length as u64),
+            "{progress}"
+        );
+        assert!(
+            last_done <= done && done <= length as u64,
+            "{last_done} then {progress}"
+        );
+        last_done = done;
+        status["state"] == "done"
+    });
+    progress_is_whole(job, length);
+}
+
 /// A server that gives half of its file, and the other half when it is told to.
 pub(crate) fn holding(file: Served) -> (Server, Arc<AtomicBool>) {
     let go = Arc::new(AtomicBool::new(false));
