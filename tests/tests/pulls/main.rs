@@ -9,6 +9,7 @@ mod images;
 mod killed;
 mod landing;
 mod models;
+mod nginx;
 mod ordeal;
 mod pull;
 mod secrets;

@@ -1,7 +1,9 @@
 //! What it means when a request gets no answer.
 
+use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustls::CertificateError;
 use state_machine::pull::word::Cause;
 use url::Url;
 
@@ -27,17 +29,31 @@ pub(super) fn of(error: &ureq::Error, url: &Url) -> Cause {
     match error {
         ureq::Error::HostNotFound => later(format!("{shown}: there is no such host")),
         ureq::Error::Timeout(what) => later(format!("{shown}: nothing came in time ({what})")),
-        ureq::Error::Io(error) => later(format!("{shown}: {error}")),
+        ureq::Error::Io(error) => match distrust(error) {
+            Some(why) => never(format!("{shown}: the server cannot be trusted: {why}")),
+            None => later(format!("{shown}: {error}")),
+        },
         ureq::Error::ConnectionFailed => later(format!("{shown}: no connection")),
         ureq::Error::Protocol(error) => {
             later(format!("{shown}: the server does not speak HTTP: {error}"))
         }
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => never(format!("{shown}: {error}")),
-        ureq::Error::Rustls(error) => never(format!(
-            "{shown}: the server cannot be trusted: {error} (SSL_CERT_FILE names further authorities)"
-        )),
         _ => later(format!("{shown}: {error}")),
     }
+}
+
+/// Why the server's certificate does not hold, where that is what is wrong: it comes wrapped as an error of the connection.
+fn distrust(error: &io::Error) -> Option<String> {
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(why) = error else {
+        return None;
+    };
+    Some(match why {
+        CertificateError::UnknownIssuer => {
+            "no authority that is trusted vouches for it; SSL_CERT_FILE names a file of those that are".into()
+        }
+        why => why.to_string(),
+    })
 }
 
 /// What `Retry-After` asks for, in ms: a number of seconds, or a date (RFC 9110, section 10.2.3).
