@@ -52,6 +52,9 @@ fn belongs(name: &str) -> bool {
             | "log"
             | "parts"
             | "resolved"
+            // A fetcher may be ended at any moment.
+            | "parts.new"
+            | "resolved.new"
             | "stdout.log"
             | "stderr.log"
             | "on_end.log"

@@ -33,10 +33,13 @@ fn main() {
     println!("load after: {}", load());
 }
 
-/// A tool, and how it is run in a directory: `None` where it is not installed.
+/// How a tool is run in a directory: `None` where it is not installed.
+type Run<'a> = Box<dyn Fn(&Path) -> Option<Command> + 'a>;
+
+/// A tool.
 struct Tool<'a> {
     name: &'a str,
-    command: Box<dyn Fn(&Path) -> Option<Command> + 'a>,
+    command: Run<'a>,
 }
 
 impl<'a> Tool<'a> {
@@ -78,7 +81,7 @@ fn compare(what: &str, within: &Path, tools: &[Tool<'_>], is_all_there: impl Fn(
         }
     }
     println!("{what}");
-    let medians: Vec<Option<Duration>> = samples.iter_mut().map(median).collect();
+    let medians: Vec<Option<Duration>> = samples.iter_mut().map(|taken| median(taken)).collect();
     let first = medians.first().copied().flatten();
     for (tool, median) in tools.iter().zip(medians) {
         let (Some(median), Some(first)) = (median, first) else {
@@ -94,7 +97,7 @@ fn compare(what: &str, within: &Path, tools: &[Tool<'_>], is_all_there: impl Fn(
     }
 }
 
-fn median(taken: &mut Vec<Duration>) -> Option<Duration> {
+fn median(taken: &mut [Duration]) -> Option<Duration> {
     taken.sort();
     taken.get(taken.len() / 2).copied()
 }

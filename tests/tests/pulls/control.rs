@@ -114,7 +114,7 @@ fn a_cancel_between_two_files_is_obeyed() {
     let options = ["--connections", "1", "--retry", "1000"];
     let job = begin_with(&bench, &environment, "hf:owner/name", &options);
     until("it waits for the second file", || {
-        job.shown()["account"]["retries"] != 0
+        account(&job, "retries") > 0
     });
     job.stop(0);
     assert_eq!(job.state(), "cancelled");

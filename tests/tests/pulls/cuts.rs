@@ -63,7 +63,7 @@ fn several_connections_are_cut_and_go_on() {
         "{begins:?}"
     );
     let job = only_job(&bench);
-    // The first answer is dropped for several of its kind; of that one some is on its way.
+    // The first answer is read as far as the first run goes.
     assert_eq!(account(&job, "fetched_bytes"), length as u64);
     assert_eq!(account(&job, "discarded_bytes"), 0);
     nothing_is_left(&bench.work());

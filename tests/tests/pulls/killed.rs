@@ -252,6 +252,7 @@ fn what_was_cancelled_is_listed_with_what_it_has() {
     let listed = bench.list();
     assert_eq!(listed[0]["state"], "cancelled");
     assert_eq!(listed[0]["progress"]["done_bytes"], 150_000);
+    until("its worker is gone", || job.worker().is_none());
     bench.run(["clean", job.id()]).expect(0);
     nothing_is_left(&bench.work());
     bench.audit();

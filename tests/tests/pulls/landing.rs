@@ -267,6 +267,7 @@ fn of_two_that_do_not_fit_together_one_goes_on() {
             assert!(why.contains("make room"), "{why}");
             // Whoever gives it room by giving it up.
             bench.run(["stop", jobs[nth].id()]).expect(0);
+            until("its worker is gone", || jobs[nth].worker().is_none());
             bench.run(["clean", jobs[nth].id()]).expect(0);
             nothing_is_left(&small);
         }

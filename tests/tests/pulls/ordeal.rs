@@ -75,8 +75,6 @@ struct Sent {
     leg: usize,
     from: u64,
     bytes: u64,
-    /// Whether it was to be the whole.
-    is_whole: bool,
 }
 
 /// A server of a file, and what it has sent of it.
@@ -141,7 +139,6 @@ fn send(file: &Served, gate: &Gate, request: &Request, reply: &mut Reply) -> Sen
         leg,
         from: request.range().map_or(0, |range| range.0),
         bytes,
-        is_whole: status == 200,
     }
 }
 
@@ -296,20 +293,17 @@ fn report(cutting: &Cutting, costs: &[Cost], length: u64) {
             sum(|it| it.unrecorded) / of.len() as u64,
             sum(|it| it.unread) / of.len() as u64,
         );
-        // On its way is what was sent and not read: never more than an answer on each connection, and the one that was dropped
-        // for several of its kind.
-        assert!(most(|it| it.unread) <= (CONNECTIONS + 1) * CUT);
+        // On its way is what was sent and not read: never more than an answer on each connection.
+        assert!(most(|it| it.unread) <= CONNECTIONS * CUT);
         // On the average: whoever keeps the record may have to wait for a processor.
         assert!(sum(|it| it.unrecorded) <= UNRECORDED * of.len() as u64);
     }
 }
 
-/// How many bytes were sent again between one blow and the next: what is fetched twice only because answers were cut. The whole
-/// is left out, which is asked for to see what there is.
+/// How many bytes were sent again between one blow and the next: what is fetched twice only because answers were cut.
 fn of_cuts(sent: &[Sent]) -> u64 {
     let mut ranges: Vec<(usize, u64, u64)> = sent
         .iter()
-        .filter(|it| !it.is_whole)
         .map(|it| (it.leg, it.from, it.from + it.bytes))
         .collect();
     ranges.sort_unstable();

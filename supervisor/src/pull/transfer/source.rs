@@ -142,10 +142,9 @@ impl<'a> Fetcher<'a> {
             ))));
         }
         if self.is_worth_splitting(record, &opened) {
-            // This answer is dropped for several of its kind.
+            // This answer is read as far as the first run goes.
             record.split(0, self.connections, SHORTEST_RUN);
             keep(&mut self.disk, site, record)?;
-            return Ok(Step::Again);
         }
         self.pour_runs(part, site, record, keeper, Some(opened))
     }
