@@ -12,7 +12,7 @@ use state_machine::id::{JobId, Key, PoolName, Token};
 use state_machine::record::Line;
 
 use crate::errand::{Glimpse, Memory};
-use crate::filesystem::Data;
+use crate::filesystem::{Data, TORN};
 use crate::shared::Shared;
 
 /// A descriptor number, local to its process.
@@ -69,6 +69,14 @@ pub enum Effect {
     IsWanted,
     Fork(JobId),
     Sleep(Memory<Handle>, Option<Vec<Glimpse>>),
+    Boot,
+    Length(Handle),
+    Shorten(Handle, usize),
+    Ask(u8),
+    Pour(Handle, u8, usize, u8),
+    Verify(Handle, Option<usize>, u8),
+    Peruse(Place),
+    InTurn(Handle),
 }
 
 pub use state_machine::course::{Search, Until};
@@ -125,6 +133,8 @@ pub enum Reply {
     Woke(Wake),
     /// Of a fork: the lane of the worker.
     Forked(u8),
+    /// Of a length, in blocks; of a request, the version that is sent, 0 where nobody answers; of a boot, which one it is.
+    Counted(usize),
     /// Of waiting to be forked: the job.
     Errand(JobId),
     /// Of a sleep: what the sleeper still remembers.
@@ -181,6 +191,22 @@ impl Effect {
             Effect::IsWanted => "is_wanted",
             Effect::Fork(_) => "fork",
             Effect::Sleep(..) => "sleep",
+            Effect::Boot => "boot",
+            Effect::Length(_) => "length",
+            Effect::Shorten(..) => "shorten",
+            Effect::Ask(_) => "ask",
+            Effect::Pour(..) => "pour",
+            Effect::Verify(..) => "verify",
+            Effect::Peruse(_) => "peruse",
+            Effect::InTurn(_) => "in_turn",
+        }
+    }
+
+    /// The first half of a block that is poured, as an effect of its own.
+    pub fn half_poured(&self) -> Option<Effect> {
+        match *self {
+            Effect::Pour(handle, file, at, _) => Some(Effect::Pour(handle, file, at, TORN)),
+            _ => None,
         }
     }
 
@@ -207,6 +233,9 @@ impl Effect {
                 | Effect::IsWanted
                 | Effect::Fork(_)
                 | Effect::Sleep(..)
+                | Effect::Boot
+                | Effect::Ask(_)
+                | Effect::InTurn(_)
         )
     }
 }
@@ -232,7 +261,7 @@ impl Reply {
             Reply::Filled(Fill::NoRoom) => "no room",
             Reply::Changed(Change::NotEmpty) => "not empty",
             Reply::Changed(Change::NotDirectory) => "not a directory",
-            Reply::Forked(_) | Reply::Errand(_) | Reply::Slept(_) => "value",
+            Reply::Forked(_) | Reply::Errand(_) | Reply::Slept(_) | Reply::Counted(_) => "value",
             Reply::Woke(Wake::Ended) => "ended",
             Reply::Woke(Wake::Failed) => "ended badly",
             Reply::Woke(Wake::Asked) => "asked",
@@ -320,6 +349,19 @@ impl fmt::Display for Effect {
             Effect::IsWanted => f.write_str("does its supervisor live"),
             Effect::Fork(id) => write!(f, "fork a worker for {id}"),
             Effect::Sleep(..) => f.write_str("sleep until something changes"),
+            Effect::Boot => f.write_str("which boot is this"),
+            Effect::Length(handle) => write!(f, "length of {handle}"),
+            Effect::Shorten(handle, count) => write!(f, "cut {handle} after {count}"),
+            Effect::Ask(file) => write!(f, "ask for file {file}"),
+            Effect::Pour(handle, file, at, version) => {
+                write!(
+                    f,
+                    "pour block {at} of file {file}, version {version}, into {handle}"
+                )
+            }
+            Effect::Verify(handle, ..) => write!(f, "verify {handle}"),
+            Effect::InTurn(handle) => write!(f, "wait for the lock of {handle}"),
+            Effect::Peruse(place) => write!(f, "verify {}", path(place)),
             Effect::HasLeft => f.write_str("is something left of the tree"),
             Effect::WorksIn(number) => write!(f, "does something work in slot {number}"),
             Effect::EndTrees(id, Search::Marked) => write!(f, "end what bears the mark of {id}"),
@@ -359,6 +401,7 @@ impl fmt::Display for Reply {
                 write!(f, "{{{}}}", names.join(", "))
             }
             Reply::Forked(lane) => write!(f, "{lane}"),
+            Reply::Counted(count) => write!(f, "{count}"),
             Reply::Errand(id) => write!(f, "{id}"),
             Reply::Slept(_) => f.write_str("awake"),
             Reply::Woke(Wake::Ended) => f.write_str("ended"),

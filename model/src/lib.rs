@@ -8,7 +8,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | [`effect`], [`replay`], [`past`] | effects and replies, and the disk that answers from the past |
-//! | [`filesystem`], [`machine`], [`errand`] | the modelled files, locks, trees, and workers that wait to be forked |
+//! | [`filesystem`], [`machine`], [`errand`], [`web`] | the modelled files, locks, trees, workers that wait to be forked, and a server |
 //! | [`stage`], [`role`] | what the roles have around them, and the roles |
 //! | [`mutant`] | protocols that are known to be wrong |
 //! | [`scene`], [`alone`] | how a world begins, and who heals it |
@@ -36,4 +36,5 @@ pub mod scene;
 pub mod shared;
 pub mod stage;
 pub mod trace;
+pub mod web;
 pub mod world;

@@ -9,6 +9,7 @@ use crate::effect::{Effect, Known, Reply, Search, Stopping, Until, Wake};
 use crate::errand::{Errand, Glimpse};
 use crate::filesystem::{Filesystem, Owner};
 use crate::role::slot::place_of;
+use crate::web::Web;
 
 /// What the trees of a world are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +54,10 @@ pub struct Tree {
 pub struct Machine {
     /// The files.
     pub files: Filesystem,
+    /// The server that files are fetched from.
+    pub web: Web,
+    /// How often it was booted after a loss of power.
+    pub boot: u8,
     /// What its trees are like.
     pub nature: Nature,
     /// The trees that live, by lane.
@@ -71,6 +76,7 @@ impl Machine {
         match effect {
             Effect::Wake(id, until, stopping) => self.wake(lane, id, *until, *stopping).is_none(),
             Effect::AwaitErrand => self.errand_of(lane).is_none(),
+            Effect::InTurn(handle) => !self.files.may_lock(Owner::Process(lane), *handle),
             Effect::Fork(_) => self.spare_workers.is_empty(),
             Effect::Sleep(memory, saw) => {
                 saw.as_ref() == Some(&Glimpse::all(&self.files))
@@ -111,6 +117,8 @@ impl Machine {
             Effect::IsWanted => Reply::Is(self.errand_of(lane).is_none_or(|own| own.by.is_some())),
             Effect::Fork(job) => Reply::Forked(self.fork(lane, job)),
             Effect::Sleep(memory, _) => Reply::Slept(memory.without_the_gone(&self.errands)),
+            Effect::Boot => Reply::Counted(usize::from(self.boot)),
+            Effect::Ask(_) => Reply::Counted(usize::from(self.web.answer())),
             Effect::HasLeft => Reply::Is(self.tree_of(lane).is_some()),
             Effect::WorksIn(number) => Reply::Is(self.works_in(*number)),
             Effect::EndTrees(id, search) => {
@@ -284,6 +292,8 @@ impl Machine {
     pub fn rebooted(&self, files: Filesystem) -> Machine {
         Machine {
             files,
+            web: self.web,
+            boot: self.boot + 1,
             nature: self.nature,
             trees: Vec::new(),
             failed: Vec::new(),

@@ -423,6 +423,57 @@ impl<H: Host> Stage for Asking<H> {
         expect!(self.host, effect, Reply::Slept(memory) => memory)
     }
 
+    #[track_caller]
+    fn boot(&mut self) -> Result<usize, H::Fault> {
+        expect!(self.host, || Effect::Boot, Reply::Counted(boot) => boot)
+    }
+
+    #[track_caller]
+    fn length(&mut self, part: &Handle) -> Result<usize, H::Fault> {
+        expect!(self.host, || Effect::Length(*part), Reply::Counted(length) => length)
+    }
+
+    #[track_caller]
+    fn shorten(&mut self, part: &Handle, count: usize) -> Result<(), H::Fault> {
+        self.changed(|| Effect::Shorten(*part, count))?;
+        Ok(())
+    }
+
+    #[track_caller]
+    fn ask(&mut self, file: u8) -> Result<Option<u8>, H::Fault> {
+        let version = |counted| u8::try_from(counted).ok().filter(|&version| version > 0);
+        expect!(self.host, || Effect::Ask(file), Reply::Counted(counted) => version(counted))
+    }
+
+    #[track_caller]
+    fn pour(&mut self, part: &Handle, file: u8, at: usize, version: u8) -> Result<bool, H::Fault> {
+        self.is(|| Effect::Pour(*part, file, at, version))
+    }
+
+    #[track_caller]
+    fn verify(
+        &mut self,
+        part: &Handle,
+        length: Option<usize>,
+        version: u8,
+    ) -> Result<bool, H::Fault> {
+        self.is(|| Effect::Verify(*part, length, version))
+    }
+
+    #[track_caller]
+    fn in_turn(&mut self, file: &Handle) -> Result<(), H::Fault> {
+        self.is(|| Effect::InTurn(*file))?;
+        Ok(())
+    }
+
+    #[track_caller]
+    fn peruse(&mut self, place: &Place) -> Result<Option<Vec<u8>>, H::Fault> {
+        let effect = || Effect::Peruse(place.clone());
+        expect!(self.host, effect, Reply::Holds(data) => {
+            data.and_then(|data| data.blocks().map(<[u8]>::to_vec))
+        })
+    }
+
     fn memory(&self) -> Option<Memory<Handle>> {
         self.host.memory()
     }

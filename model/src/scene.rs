@@ -4,7 +4,9 @@ use state_machine::control::Request;
 use state_machine::disk::{Dir, Name, Place};
 
 use crate::alone::{LANE, Trees, play};
+use crate::effect::Effect;
 use crate::machine::{Machine, Nature};
+use crate::role::fetcher;
 use crate::role::slot::Slots;
 use crate::role::{Change, Part, Role, Special, first_job, key, pool};
 
@@ -63,6 +65,8 @@ pub enum Scene {
     GarbagePointer,
     /// A directory whose maker died while it was building it.
     Litter,
+    /// A directory that files are to be fetched to.
+    Destination,
 }
 
 impl Scene {
@@ -107,6 +111,7 @@ impl Scene {
                 | Scene::BrokenSlot
                 | Scene::TwoSlots
                 | Scene::GarbageSlot
+                | Scene::Destination
         )
     }
 
@@ -120,6 +125,12 @@ impl Scene {
             failing: false,
             ..nature
         };
+        if self == Scene::Destination {
+            // As whoever asks for files may have made it.
+            machine.apply(LANE, &Effect::Mkdir(fetcher::home()));
+            machine.apply(LANE, &Effect::Create(fetcher::turn()));
+            machine.end_process(LANE);
+        }
         let mut make = |role, special, trees, effects| {
             let part = Part {
                 special,
@@ -131,7 +142,7 @@ impl Scene {
             let _ = play(&mut machine, &part, effects, trees, None);
         };
         match self {
-            Scene::Empty => {}
+            Scene::Empty | Scene::Destination => {}
             Scene::GarbagePool | Scene::Pooled => {
                 make(
                     Role::Changer(Change::TwoSlots),
@@ -159,6 +170,7 @@ impl Scene {
         }
         match self {
             Scene::Empty
+            | Scene::Destination
             | Scene::SessionOpen
             | Scene::Laid
             | Scene::Queued

@@ -78,6 +78,44 @@ pub trait Stage: Disk<Handle = Handle> {
         saw: Option<Vec<Glimpse>>,
     ) -> Result<Memory<Self::Handle>, Self::Fault>;
 
+    /// Which boot this is.
+    fn boot(&mut self) -> Result<usize, Self::Fault>;
+
+    /// How long an unfinished file is, in blocks.
+    #[track_caller]
+    fn length(&mut self, part: &Self::Handle) -> Result<usize, Self::Fault>;
+
+    /// Cut an unfinished file after so many blocks.
+    #[track_caller]
+    fn shorten(&mut self, part: &Self::Handle, count: usize) -> Result<(), Self::Fault>;
+
+    /// Ask the server for a file. The version that it sends, `None` where nobody answers.
+    fn ask(&mut self, file: u8) -> Result<Option<u8>, Self::Fault>;
+
+    /// Have the next block of an answer, and write it. Whether one came.
+    fn pour(
+        &mut self,
+        part: &Self::Handle,
+        file: u8,
+        at: usize,
+        version: u8,
+    ) -> Result<bool, Self::Fault>;
+
+    /// Whether an unfinished file is as long as this, where that is known, and of this version throughout, unless it is 0.
+    #[track_caller]
+    fn verify(
+        &mut self,
+        part: &Self::Handle,
+        length: Option<usize>,
+        version: u8,
+    ) -> Result<bool, Self::Fault>;
+
+    /// Wait for the exclusive lock of what is open, for as long as another one has it.
+    fn in_turn(&mut self, file: &Self::Handle) -> Result<(), Self::Fault>;
+
+    /// The blocks of a file that stands under a final name; `None` where there is none.
+    fn peruse(&mut self, place: &Place) -> Result<Option<Vec<u8>>, Self::Fault>;
+
     /// What this process remembers from before it slept. No effect.
     fn memory(&self) -> Option<Memory<Self::Handle>>;
 
@@ -115,6 +153,44 @@ pub enum News {
     Supervises,
     /// I am it no more, or will not be from the next effect on.
     Retires,
+    /// So many blocks of this file are recorded; none where they were discarded.
+    Kept(u8, Blocks),
+    /// So many of them are recorded as synced.
+    Synced(u8, Blocks),
+    /// This file is whole, verified and synced.
+    Whole(u8),
+    /// Everything is in place, as whoever waits for it was told.
+    Registered,
+    /// What was here already is not fetched again.
+    Reuses,
+    /// What was here is of no use.
+    Discards,
+}
+
+/// How much of a file is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// Of which version.
+    pub version: u8,
+    /// How many blocks.
+    pub count: u8,
+}
+
+/// What a process believes about the files that it fetches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Fetching {
+    /// What it was told to be synced, by file. It stays.
+    pub synced: [Blocks; 2],
+    /// What it was told to be recorded, by file. It stays, but for a loss of power.
+    pub kept: [Blocks; 2],
+    /// Which files it was told to be whole. It stays.
+    pub whole: [bool; 2],
+    /// Whether it was told that everything is in place. It stays.
+    pub registered: bool,
+    /// Whether it has reused something.
+    pub reused: bool,
+    /// Whether it has discarded something.
+    pub discarded: bool,
 }
 
 /// What a process believes.
@@ -140,6 +216,8 @@ pub struct Standing {
     pub ended: Option<(JobId, State)>,
     /// The state of the job of which it has told that it is recorded. It stays.
     pub recorded: Option<(JobId, State)>,
+    /// What it believes about the files that it fetches.
+    pub fetching: Fetching,
 }
 
 impl Standing {
@@ -161,6 +239,12 @@ impl Standing {
             News::Maintains(maintains) => self.maintains = maintains,
             News::Supervises => self.supervises = true,
             News::Retires => self.supervises = false,
+            News::Kept(file, kept) => self.fetching.kept[usize::from(file)] = kept,
+            News::Synced(file, synced) => self.fetching.synced[usize::from(file)] = synced,
+            News::Whole(file) => self.fetching.whole[usize::from(file)] = true,
+            News::Registered => self.fetching.registered = true,
+            News::Reuses => self.fetching.reused = true,
+            News::Discards => self.fetching.discarded = true,
         }
     }
 }

@@ -12,6 +12,8 @@ pub fn describe(state: &State, action: &Action) -> String {
         .lane()
         .and_then(|lane| Some((lane, state.processes.get(usize::from(lane))?.wants()?)));
     match (action, wanted) {
+        (Action::ServerChanges, _) => "(the server has another version)".into(),
+        (Action::Cut(_), Some((_, effect))) => format!("{effect} -> cut"),
         (Action::LosePower(outcome), _) => format!("(power is lost, outcome {outcome})"),
         (Action::TreeEnds(_), _) => "(its tree ends)".into(),
         (Action::CommandFails(_), _) => "(its command fails)".into(),

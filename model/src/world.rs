@@ -15,8 +15,9 @@ use crate::mutant::Edit;
 use crate::process::{Process, Progress};
 use crate::role::Part;
 use crate::rule::power::{self, Survivors};
-use crate::rule::{Broken, Rule, Sight, properties, queue, rest, slot, step};
+use crate::rule::{Broken, Rule, Sight, properties, pull, queue, rest, slot, step};
 use crate::scene::Scene;
+use crate::web::Web;
 
 /// How many effects a process may take for one operation: each is bounded, whoever is in its way.
 const EFFECTS: usize = 400;
@@ -74,6 +75,8 @@ pub struct World {
     pub patience: Patience,
     /// When healing is asked for.
     pub heal: Heal,
+    /// The server that files are fetched from, as it is before anyone moves.
+    pub web: Web,
     /// What must be seen.
     pub sights: Vec<Sight>,
     /// Whether it is too big for the ordinary tests.
@@ -126,6 +129,10 @@ pub enum Action {
     TreeEnds(u8),
     /// The command that the process of this lane started fails.
     CommandFails(u8),
+    /// What the server sends to the process of this lane is cut, or nothing comes.
+    Cut(u8),
+    /// The files on the server are replaced by another version.
+    ServerChanges,
     /// Power is lost: every process is gone, and of what was not synced this outcome survives.
     LosePower(u32),
 }
@@ -141,8 +148,9 @@ impl Action {
             | Action::FailHalfway(lane)
             | Action::Deny(lane)
             | Action::CommandFails(lane)
+            | Action::Cut(lane)
             | Action::TreeEnds(lane) => Some(lane),
-            Action::LosePower(_) => None,
+            Action::ServerChanges | Action::LosePower(_) => None,
         }
     }
 }
@@ -199,9 +207,12 @@ impl Model for World {
             // Who dies before the first step might as well not be there.
             if state.crashes_left > 0 && process.is_under_way() {
                 actions.push(Action::Die(lane));
-                if state.machine.files.has_halves(effect) {
+                if state.machine.files.has_halves(effect) || effect.half_poured().is_some() {
                     actions.push(Action::DieHalfway(lane));
                 }
+            }
+            if state.machine.web.cuts_left > 0 && is_sent(effect) {
+                actions.push(Action::Cut(lane));
             }
             if state.faults_left > 0 {
                 failures(state, lane, effect, actions);
@@ -216,6 +227,9 @@ impl Model for World {
                 tree.command && worker.is_some_and(Process::is_under_way)
             });
             actions.extend(seen.map(|tree| Action::CommandFails(tree.lane)));
+        }
+        if state.machine.web.may_change && state.processes.iter().any(Process::is_under_way) {
+            actions.push(Action::ServerChanges);
         }
         if state.may_lose_power && state.processes.iter().any(Process::has_begun) {
             let images = state.machine.files.images().len() as u32;
@@ -240,14 +254,18 @@ impl Model for World {
 
     fn format_action(&self, action: &Action) -> String {
         let Some(lane) = action.lane() else {
-            return "power is lost".into();
+            return match action {
+                Action::ServerChanges => "the server changes".into(),
+                _ => "power is lost".into(),
+            };
         };
         let who = match self.parts.get(usize::from(lane)) {
             Some(part) => format!("{lane} {}", part.role.word()),
             None => "before".into(),
         };
         match action {
-            Action::Step(_) | Action::LosePower(_) => who,
+            Action::Step(_) | Action::ServerChanges | Action::LosePower(_) => who,
+            Action::Cut(_) => format!("{who} is cut"),
             Action::Fail(_) => format!("{who} fails"),
             Action::FailHalfway(_) => format!("{who} fails half way"),
             Action::Deny(_) => format!("{who} is denied"),
@@ -269,6 +287,7 @@ impl World {
     /// The machine before anyone moves.
     fn machine(&self) -> Machine {
         let mut machine = self.scene.machine(self.nature, self.power != Power::Steady);
+        machine.web = self.web;
         for (lane, part) in (0u8..).zip(&self.parts) {
             if part.role.is_forked() {
                 machine.offer_worker(lane);
@@ -289,7 +308,10 @@ impl World {
             Action::Die(lane) => die(&mut next, lane),
             Action::DieHalfway(lane) => {
                 if let Some(effect) = state.processes[usize::from(lane)].wants() {
-                    next.machine.files.apply_half(effect);
+                    match effect.half_poured() {
+                        Some(half) => drop(next.machine.apply(lane, &half)),
+                        None => next.machine.files.apply_half(effect),
+                    }
                 }
                 die(&mut next, lane);
             }
@@ -301,6 +323,8 @@ impl World {
                 self.fail(&mut next, lane, Reply::Failed);
             }
             Action::Deny(lane) => self.fail(&mut next, lane, Reply::Opened(Open::Denied)),
+            Action::Cut(lane) => self.cut(&mut next, lane),
+            Action::ServerChanges => next.machine.web.change(),
             Action::TreeEnds(lane) => next.machine.end_command(lane),
             Action::CommandFails(lane) => next.machine.fail_command(lane),
             Action::LosePower(outcome) => {
@@ -314,6 +338,7 @@ impl World {
         next.broken.extend(queue::in_state(&next));
         let judged = slot::in_state(self, &next);
         next.broken.extend(judged);
+        next.broken.extend(pull::in_state(self, &next));
         if !matches!(action, Action::LosePower(_)) {
             // What a loss of power does was judged before it happened.
             let booted = self.power == Power::Lost && !next.may_lose_power;
@@ -352,6 +377,8 @@ impl World {
         next.broken.extend(queue::by_effect(self, state, effect));
         next.broken
             .extend(slot::by_effect(self, state, lane, effect, &reply));
+        next.broken
+            .extend(pull::by_effect(self, state, lane, effect));
         self.tell(next, lane, reply);
     }
 
@@ -361,6 +388,20 @@ impl World {
         if let Some(wanted) = next.process(lane).wanted() {
             self.coverage.note(wanted, &reply);
         }
+        self.tell(next, lane, reply);
+    }
+
+    /// The server's answer to a process is cut: none comes, or no further block.
+    fn cut(&self, next: &mut State, lane: u8) {
+        next.machine.web.cuts_left -= 1;
+        let Some(wanted) = next.process(lane).wanted() else {
+            return;
+        };
+        let reply = match wanted.effect {
+            Effect::Ask(_) => Reply::Counted(0),
+            _ => Reply::Is(false),
+        };
+        self.coverage.note(wanted, &reply);
         self.tell(next, lane, reply);
     }
 
@@ -380,6 +421,8 @@ impl World {
                     failing: self.nature.failing,
                 };
                 let judged = step::by_outcome(process, end);
+                next.broken.extend(judged);
+                let judged = pull::by_outcome(self, next, lane, smooth);
                 next.broken.extend(judged);
                 next.process(lane).truths = 0;
                 // From here on the job is in other hands, and its id may come to be another's.
@@ -409,6 +452,11 @@ impl World {
         self.parts.iter().any(|part| part.role.is_about_slots())
     }
 
+    /// Whether anybody in it fetches files.
+    pub fn is_about_pulls(&self) -> bool {
+        self.parts.iter().any(|part| part.role.is_about_pulls())
+    }
+
     /// Note for every reader that is looking what is true now.
     fn watch_for_readers(&self, next: &mut State) {
         for (process, part) in next.processes.iter_mut().zip(&self.parts) {
@@ -435,9 +483,13 @@ impl World {
             .parts
             .get(usize::from(lane))
             .is_some_and(|part| part.after_boot && state.may_lose_power);
+        let waits_for_others = self.parts.get(usize::from(lane)).is_some_and(|part| {
+            let mut before = state.processes.iter().take(usize::from(lane));
+            part.after_others && before.any(|process| process.wants().is_some())
+        });
         match wants(lane) {
             None => false,
-            _ if waits_for_boot => false,
+            _ if waits_for_boot || waits_for_others => false,
             Some(Effect::GiveWay(_)) if self.patience == Patience::Fair => {
                 let mut others = state.machine.files.in_the_way_of(Owner::Process(lane));
                 !others.any(is_quick)
@@ -459,6 +511,11 @@ impl World {
         let may_boot = state.may_lose_power;
         !can_move && !may_boot && state.machine.trees().is_empty() && !state.is_at_rest()
     }
+}
+
+/// Whether it is an effect for which a server has to send something.
+fn is_sent(effect: &Effect) -> bool {
+    matches!(effect, Effect::Ask(_) | Effect::Pour(..))
 }
 
 /// What can go wrong with the effect that the process of a lane wants.

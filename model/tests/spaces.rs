@@ -168,6 +168,20 @@ hold! {
     open_failing "open-failing"
     maintain_failing "maintain-failing"
     garbage_slot "garbage-slot"
+    fetch "fetch"
+    fetch_again "fetch-again"
+    fetch_untagged "fetch-untagged"
+    fetch_digest "fetch-digest"
+    fetch_two "fetch-two"
+    fetch_joined "fetch-joined"
+    fetch_discard "fetch-discard"
+    fetch_then_discard "fetch-then-discard"
+    fetch_failing "fetch-failing"
+    fetch_power "fetch-power"
+    fetch_again_power "fetch-again-power"
+    fetch_discard_power "fetch-discard-power"
+    fetch_digest_power "fetch-digest-power"
+    fetch_two_power "fetch-two-power"
 }
 
 /// A configuration of which no number is written down has never been run to its end.

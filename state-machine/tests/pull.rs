@@ -9,8 +9,8 @@ mod fake;
 use fake::{Fake, Fault, Handle, How, Image};
 use state_machine::disk::{Dir, Disk, Name, Place};
 use state_machine::protocol::pull::{
-    Fetched, Keystone, Move, Poured, Registered, Site, Source, Verified, begin_anew, fetch, keep,
-    keep_synced, register,
+    Fetched, Keystone, Move, Poured, Registered, Site, Source, Verified, begin_anew, discard,
+    fetch, keep, keep_synced, register,
 };
 use state_machine::pull::part::{Part, Wanted};
 use state_machine::pull::word::Cause;
@@ -366,7 +366,7 @@ fn without_its_record_a_part_is_nobodys() {
     ];
     for spoil in spoil {
         let mut first = Fetcher::on(machine(), b"hello", "v1");
-        first.cut_after = 3;
+        first.cut_after = 1;
         assert!(matches!(
             fetch(&mut first, &site(), &wanted(None)),
             Ok(Fetched::Not(_))
@@ -378,7 +378,7 @@ fn without_its_record_a_part_is_nobodys() {
             fetch(&mut second, &site(), &wanted(None)),
             Ok(Fetched::Whole)
         );
-        assert_eq!((second.reused, second.discarded, second.poured), (0, 3, 5));
+        assert_eq!((second.reused, second.discarded, second.poured), (0, 1, 5));
     }
 }
 
@@ -401,4 +401,84 @@ fn what_is_in_the_way_is_left_and_named() {
     }];
     let registered = register(&mut fetcher.disk, &moves, &[], None);
     assert_eq!(registered, Ok(Registered::Missing(moves[0].whole.clone())));
+}
+
+/// What came after the record was last written is of no version that anybody knows. A shorter version must not end in it.
+#[test]
+fn what_nobody_recorded_is_not_left_behind_a_shorter_version() {
+    let mut first = Fetcher::on(machine(), b"hello", "v1");
+    first.cut_after = 0;
+    assert!(matches!(
+        fetch(&mut first, &site(), &wanted(None)),
+        Ok(Fetched::Not(_))
+    ));
+    // It is killed with bytes on the disk of which no record tells.
+    first.disk.image_mut().overwrite(&site().part(), b"hel");
+    let mut second = Fetcher::on(Fake::on(first.disk.image().clone()), b"no", "v2");
+    assert_eq!(
+        fetch(&mut second, &site(), &wanted(None)),
+        Ok(Fetched::Whole)
+    );
+    assert_eq!(second.disk.image().bytes(&site().whole()), Some(&b"no"[..]));
+    assert_eq!((second.reused, second.discarded), (0, 3));
+}
+
+/// A record that a loss of power has emptied costs what was not synced, and no more.
+#[test]
+fn what_was_synced_is_known_whatever_became_of_the_last_record() {
+    let mut first = Fetcher::on(machine(), b"hello", "v1");
+    first.cut_after = 3;
+    assert!(matches!(
+        fetch(&mut first, &site(), &wanted(None)),
+        Ok(Fetched::Not(_))
+    ));
+    let mut image = first.disk.image().clone();
+    image.overwrite(&site().record(), b"");
+    let mut second = Fetcher::on(Fake::on(image), b"hello", "v1");
+    let after_boot = Wanted {
+        boot: "later",
+        ..wanted(None)
+    };
+    assert_eq!(fetch(&mut second, &site(), &after_boot), Ok(Fetched::Whole));
+    assert_eq!((second.reused, second.discarded), (2, 0));
+}
+
+/// Whatever stops it, what is discarded is gone once that is done again; and a part that somebody has is left.
+#[test]
+fn what_is_left_of_a_file_is_discarded() {
+    for cut_after in [0, 3, usize::MAX] {
+        for k in 0.. {
+            let mut fetcher = Fetcher::on(machine(), b"hello", "v1");
+            fetcher.cut_after = cut_after;
+            assert!(fetch(&mut fetcher, &site(), &wanted(None)).is_ok());
+            let mut disk = fetcher.disk;
+            disk.fail_at(k, How::Before);
+            let failed = discard(&mut disk, &site()).is_err();
+            let was_reached = !disk.is_armed();
+            assert_eq!(failed, was_reached);
+            let mut disk = Fake::on(disk.image().clone());
+            assert_eq!(discard(&mut disk, &site()), Ok(true));
+            assert_eq!(disk.image().names(&staging()), Vec::<Vec<u8>>::new());
+            assert_eq!(disk.open_handles(), 0);
+            if !was_reached {
+                break;
+            }
+        }
+    }
+    let mut fetcher = Fetcher::on(machine(), b"hello", "v1");
+    fetcher.cut_after = 3;
+    assert!(fetch(&mut fetcher, &site(), &wanted(None)).is_ok());
+    let mut disk = fetcher.disk;
+    let state_machine::disk::Open::Opened(part) = disk
+        .open(&site().part(), state_machine::disk::Mode::Exclusive)
+        .unwrap()
+    else {
+        panic!()
+    };
+    assert!(
+        disk.lock(&part, state_machine::disk::Mode::Exclusive)
+            .unwrap()
+    );
+    assert_eq!(discard(&mut disk, &site()), Ok(false));
+    assert!(disk.image().bytes(&site().part()).is_some());
 }

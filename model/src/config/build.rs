@@ -5,10 +5,12 @@ use state_machine::id::JobId;
 use crate::coverage::Coverage;
 use crate::machine::Nature;
 use crate::mutant::Edit;
+use crate::role::fetcher::Wish;
 use crate::role::{Part, Role, SUPERVISORS_CLOCK_MS, Special, first_job, second_job};
 use crate::rule::power::Survivors;
 use crate::rule::{Rule, Sight};
 use crate::scene::Scene;
+use crate::web::Web;
 use crate::world::{Heal, Patience, Power, World};
 
 /// A world of these roles with nothing special about it.
@@ -27,6 +29,7 @@ pub fn world(name: &'static str, scene: Scene, roles: &[Role], crashes: u8) -> W
         nature: Nature::default(),
         patience: Patience::Fair,
         heal: Heal::AtRest,
+        web: Web::default(),
         sights: Vec::new(),
         large: false,
         breaks: None,
@@ -78,6 +81,15 @@ impl World {
     pub fn the_last_after_boot(mut self) -> World {
         if let Some(last) = self.parts.last_mut() {
             last.after_boot = true;
+        }
+        self
+    }
+
+    /// Where each begins only when those before it are over.
+    #[must_use]
+    pub fn one_after_the_other(mut self) -> World {
+        for part in &mut self.parts {
+            part.after_others = true;
         }
         self
     }
@@ -150,6 +162,29 @@ impl World {
     #[must_use]
     pub fn with_trees(mut self, nature: Nature) -> World {
         self.nature = nature;
+        self
+    }
+
+    /// Where this is to be fetched.
+    #[must_use]
+    pub fn fetching(mut self, wish: Wish) -> World {
+        for part in &mut self.parts {
+            part.wish = wish;
+        }
+        self
+    }
+
+    /// Where the server replaces its files once.
+    #[must_use]
+    pub fn changing(mut self) -> World {
+        self.web.may_change = true;
+        self
+    }
+
+    /// Where so many of the server's answers are cut.
+    #[must_use]
+    pub fn cutting(mut self, cuts: u8) -> World {
+        self.web.cuts_left = cuts;
         self
     }
 

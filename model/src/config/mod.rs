@@ -1,9 +1,10 @@
 //! The configurations, by name: small, hostile, and each with what must be seen in it. What holds is in `ordinary`,
-//! `hostile`, `queue` and `slots`, what is wrong on purpose in `wrong`.
+//! `hostile`, `queue`, `slots` and `pulls`, what is wrong on purpose in `wrong`.
 
 mod build;
 mod hostile;
 mod ordinary;
+mod pulls;
 mod queue;
 mod slots;
 mod wrong;
@@ -20,6 +21,7 @@ pub fn all() -> Vec<World> {
         hostile::hostile(),
         queue::queue(),
         slots::slots(),
+        pulls::pulls(),
     ]
     .concat()
 }

@@ -5,12 +5,14 @@ use state_machine::control::Request::{Cancel, Pause};
 use super::build::world;
 use crate::mutant::Older;
 use crate::role::Role::{
-    self, Client, Forked, Hand, Peeker, Queuer, Reader, Recoverer, Supervisor, Sweeper, Worker,
-    Wrong,
+    self, Client, Fetcher, Forked, Hand, Peeker, Queuer, Reader, Recoverer, Supervisor, Sweeper,
+    Worker, Wrong,
 };
 use crate::role::second_job;
 use crate::rule::Rule;
-use crate::scene::Scene::{Abandoned, Empty, Ended, Orphaned, Paused, Queued, TwoQueued};
+use crate::scene::Scene::{
+    Abandoned, Destination, Empty, Ended, Orphaned, Paused, Queued, TwoQueued,
+};
 use crate::world::World;
 
 /// Configurations in which a rule is broken by the protocols as they are. Once a protocol is mended its
@@ -37,6 +39,27 @@ pub fn mutants() -> Vec<World> {
             "check-then-remove",
             Paused,
             &[Recoverer],
+        ),
+        wrong(
+            Older::FetchUnlocked,
+            Rule::R12,
+            "fetch-unlocked",
+            Destination,
+            &[Fetcher],
+        ),
+        wrong(
+            Older::RecordAhead,
+            Rule::R24,
+            "record-ahead",
+            Destination,
+            &[Fetcher],
+        ),
+        wrong(
+            Older::KeystoneFirst,
+            Rule::R24,
+            "keystone-first",
+            Destination,
+            &[Fetcher],
         ),
         wrong(
             Older::CloseOnly,

@@ -33,6 +33,8 @@ pub enum Data {
     Part(Box<Part>),
     /// Bytes that mean something to somebody else.
     Raw(Vec<u8>),
+    /// What is in a file that is fetched: of each block the version that it is of. Never none.
+    Blocks(Vec<u8>),
     /// A history.
     History(History),
     /// Something that is no record of any kind.
@@ -105,7 +107,7 @@ impl Data {
             Data::Slot(slot) => slot.encode().len(),
             Data::Session(session) => session.encode().len(),
             Data::Part(part) => part.encode().len(),
-            Data::Raw(bytes) => bytes.len(),
+            Data::Raw(bytes) | Data::Blocks(bytes) => bytes.len(),
         }
     }
 
@@ -209,6 +211,7 @@ impl Data {
             | Data::Session(_)
             | Data::Part(_)
             | Data::Raw(_)
+            | Data::Blocks(_)
             | Data::Blank
             | Data::Garbage => History {
                 undecodable: 1,
@@ -248,6 +251,7 @@ impl fmt::Display for Data {
             Data::Session(session) => write!(f, "session in {}", session.slot),
             Data::Part(part) => write!(f, "{} bytes of {}", part.done_bytes(), part.source),
             Data::Raw(bytes) => f.write_str(&String::from_utf8_lossy(bytes)),
+            Data::Blocks(blocks) => write!(f, "blocks {blocks:?}"),
             Data::History(history) => {
                 let states: Vec<_> = history.states().map(|state| state.to_string()).collect();
                 let torn = if history.torn { " torn" } else { "" };

@@ -6,6 +6,7 @@
 //! gives, from a budget), and the contents of a file as bytes (values cross the trait typed; how long a file is, is
 //! known, as a file is filled in place only where there is room).
 
+mod blocks;
 mod data;
 mod names;
 mod open;
@@ -19,6 +20,7 @@ use state_machine::control::Request;
 use state_machine::disk::{Change, Create, Dir, Fill, Mode, Name, Open, Place};
 use state_machine::record::{History, Line};
 
+pub use blocks::TORN;
 pub use data::Data;
 use open::Description;
 use power::Medium;
@@ -129,6 +131,23 @@ impl Filesystem {
             }
             Effect::Peek(place) => Reply::Opened(self.peek(owner, place)),
             Effect::HandOpen(place) => Reply::Opened(self.hand_open(owner, place)),
+            Effect::Length(handle) => Reply::Counted(self.blocks_of(owner, *handle).len()),
+            Effect::Shorten(handle, count) => {
+                self.shorten(owner, *handle, *count);
+                Reply::Changed(Change::Done)
+            }
+            Effect::Pour(handle, _, at, version) => {
+                self.put_block(owner, *handle, *at, *version);
+                Reply::Is(true)
+            }
+            Effect::Verify(handle, length, version) => {
+                let blocks = self.blocks_of(owner, *handle);
+                let is_as_long = length.is_none_or(|length| blocks.len() == length);
+                let mut others = blocks.iter().filter(|&&block| block != *version);
+                Reply::Is(is_as_long && (*version == TORN || others.next().is_none()))
+            }
+            Effect::Peruse(place) => self.read(place),
+            Effect::InTurn(handle) => Reply::Is(self.lock(owner, *handle, Mode::Exclusive)),
             Effect::HandWrite(handle, request) => {
                 self.hand_write(owner, *handle, *request);
                 Reply::Done
@@ -143,6 +162,8 @@ impl Filesystem {
             | Effect::WaitForHands
             | Effect::AwaitErrand
             | Effect::IsWanted
+            | Effect::Boot
+            | Effect::Ask(_)
             | Effect::Fork(_)
             | Effect::Sleep(..) => {
                 unreachable!("not an effect of a disk: {effect}")

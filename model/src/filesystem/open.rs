@@ -89,6 +89,11 @@ impl Filesystem {
         })
     }
 
+    /// Whether an owner would be given the exclusive lock of what it has open under a number.
+    pub fn may_lock(&self, owner: Owner, handle: Handle) -> bool {
+        self.grants(self.open[self.expect(owner, handle)].ino, Mode::Exclusive)
+    }
+
     pub(super) fn lock(&mut self, owner: Owner, handle: Handle, mode: Mode) -> bool {
         let at = self.expect(owner, handle);
         assert!(

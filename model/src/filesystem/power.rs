@@ -10,7 +10,7 @@
 
 use std::collections::HashSet;
 
-use super::{Filesystem, Ino, Inode};
+use super::{Filesystem, Ino, Inode, blocks};
 use crate::filesystem::Data;
 use crate::shared::{Shared, hash_of};
 use state_machine::disk::Name;
@@ -32,6 +32,8 @@ pub(super) struct Medium {
     pub(super) namings: Vec<Vec<Naming>>,
     /// The files whose content may be on it or not; sorted.
     pub(super) dirty: Vec<Ino>,
+    /// Those of them that were cut since: nothing of what the medium has need stay. Sorted.
+    pub(super) cut: Vec<Ino>,
 }
 
 impl Medium {
@@ -41,6 +43,7 @@ impl Medium {
             inodes: inodes.to_vec(),
             namings: Vec::new(),
             dirty: Vec::new(),
+            cut: Vec::new(),
         }
     }
 
@@ -143,16 +146,13 @@ impl Filesystem {
         for &ino in dirty {
             let at = usize::from(ino);
             let fates = |image: &Filesystem| {
-                [
-                    self.inodes[at].clone(),
-                    image.inodes[at].clone(),
-                    self.cut(&image.inodes[at], at),
-                ]
-                .map(|fate| {
+                let become_that = |fate| {
                     let mut image = image.clone();
                     image.inodes[at] = fate;
                     image
-                })
+                };
+                let fates = self.fates(&image.inodes[at], at).into_iter();
+                fates.map(become_that).collect::<Vec<_>>()
             };
             images = images.iter().flat_map(fates).collect();
         }
@@ -161,6 +161,22 @@ impl Filesystem {
             image.fit_medium();
         }
         images
+    }
+
+    fn was_cut(&self, at: usize) -> bool {
+        let medium = self.medium.as_ref();
+        medium.is_some_and(|medium| medium.cut.iter().any(|&ino| usize::from(ino) == at))
+    }
+
+    /// What may be there of a content that was not synced, where this is on the medium.
+    fn fates(&self, old: &Inode, at: usize) -> Vec<Inode> {
+        if let (Inode::File(old), Inode::File(new)) = (old, &self.inodes[at])
+            && let Some(fates) = blocks::fates(old, new, self.was_cut(at))
+        {
+            let files = fates.into_iter().map(Shared::new);
+            return files.map(Inode::File).collect();
+        }
+        vec![self.inodes[at].clone(), old.clone(), self.cut(old, at)]
     }
 
     pub(super) fn note_names(&mut self, change: Vec<Naming>) {
@@ -195,6 +211,16 @@ impl Filesystem {
         }
     }
 
+    /// A content gets shorter.
+    pub(super) fn note_cut(&mut self, ino: Ino) {
+        self.note_content(ino);
+        if let Some(medium) = &mut self.medium
+            && let Err(at) = medium.cut.binary_search(&ino)
+        {
+            medium.cut.insert(at, ino);
+        }
+    }
+
     /// What was found at a place reaches the medium.
     pub(super) fn sync_ino(&mut self, ino: Ino) {
         let content = self.inodes[usize::from(ino)].clone();
@@ -206,6 +232,7 @@ impl Filesystem {
             file @ Inode::File(_) => {
                 if let Ok(at) = medium.dirty.binary_search(&ino) {
                     medium.dirty.remove(at);
+                    medium.cut.retain(|&cut| cut != ino);
                     medium.inodes[usize::from(ino)] = file;
                 }
             }
@@ -225,6 +252,7 @@ impl Filesystem {
             && let Ok(at) = medium.dirty.binary_search(&ino)
         {
             medium.dirty.remove(at);
+            medium.cut.retain(|&cut| cut != ino);
         }
     }
 }

@@ -107,11 +107,13 @@ impl Medium {
             naming.ino = naming.ino.map(|ino| new[usize::from(ino)]);
         }
         // A content that nobody can reach any more is nobody's.
-        self.dirty.retain(|ino| order.contains(ino));
-        for ino in &mut self.dirty {
-            *ino = new[usize::from(*ino)];
+        for inos in [&mut self.dirty, &mut self.cut] {
+            inos.retain(|ino| order.contains(ino));
+            for ino in inos.iter_mut() {
+                *ino = new[usize::from(*ino)];
+            }
+            inos.sort_unstable();
         }
-        self.dirty.sort_unstable();
     }
 }
 

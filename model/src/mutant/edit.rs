@@ -64,6 +64,8 @@ impl How {
                 &[How::Skipped, How::Late]
             }
             "end_leftovers" | "dismiss" => &[How::Skipped],
+            "empty" => &[How::Skipped, How::Late],
+            "verify" => &[How::Yes, How::No],
             "stop" | "left" | "is_empty" | "is_wanted" => &[How::Yes, How::No],
             "watch" | "await_alarm" => &[How::Come],
             "rename_new" | "link" => &[How::Skipped, How::Late, How::Replacing],

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::replay::At;
 
 /// The protocols, as they are compiled.
-const SOURCES: [(&str, &str); 32] = [
+const SOURCES: [(&str, &str); 38] = [
     source(
         "take",
         include_str!("../../../state-machine/src/course/take.rs"),
@@ -63,6 +63,30 @@ const SOURCES: [(&str, &str); 32] = [
     source(
         "pool",
         include_str!("../../../state-machine/src/protocol/pool.rs"),
+    ),
+    source(
+        "pull/discard",
+        include_str!("../../../state-machine/src/protocol/pull/discard.rs"),
+    ),
+    source(
+        "pull/part",
+        include_str!("../../../state-machine/src/protocol/pull/part.rs"),
+    ),
+    source(
+        "pull/fetch",
+        include_str!("../../../state-machine/src/protocol/pull/fetch.rs"),
+    ),
+    source(
+        "pull/record",
+        include_str!("../../../state-machine/src/protocol/pull/record.rs"),
+    ),
+    source(
+        "pull/register",
+        include_str!("../../../state-machine/src/protocol/pull/register.rs"),
+    ),
+    source(
+        "pull/staging",
+        include_str!("../../../state-machine/src/protocol/pull/staging.rs"),
     ),
     source(
         "recover",
@@ -148,19 +172,22 @@ const CALL: &str = "disk.";
 /// What a protocol says to a disk that is no effect.
 const SAYS_SO: &str = "begins";
 
-/// What stands before the name of a deed in a course.
-const DEED: [&str; 2] = ["worker.", "keeper."];
+/// What stands before the name of a deed in a course, or of one who fetches.
+const DEED: [&str; 3] = ["worker.", "keeper.", "source."];
 
 /// The deeds that are effects in the model.
-const DEEDS: [&str; 9] = [
+const DEEDS: [&str; 12] = [
     "await_alarm",
     "dismiss",
+    "empty",
     "end_leftovers",
     "is_empty",
     "is_wanted",
     "left",
+    "length",
     "release",
     "stop",
+    "verify",
     "watch",
 ];
 
@@ -212,7 +239,7 @@ impl fmt::Display for Site {
 fn stem(path: &str) -> Option<&str> {
     let (dir, file) = path.strip_suffix(".rs")?.rsplit_once('/')?;
     let is_here = |folder: &str| dir == folder || dir.ends_with(&format!("/{folder}"));
-    if is_here("protocol/slot") {
+    if is_here("protocol/slot") || is_here("protocol/pull") {
         return path.rsplit_once("/protocol/")?.1.strip_suffix(".rs");
     }
     (is_here("protocol") || is_here("course")).then_some(file)

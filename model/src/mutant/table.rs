@@ -197,6 +197,75 @@ pub const HARMLESS: &[(&str, &str)] = &[
         "it is made before anybody is told that the pool is forgotten",
     ),
     (
+        "pull/discard/discard.sync late",
+        "it comes before the part loses its name",
+    ),
+    (
+        "pull/discard/discard.unlink late",
+        "both are under the lock of the part, and who comes then finds the whole file or does not",
+    ),
+    (
+        "pull/part/take_part.unlink late",
+        "only where a third one puts the file into place in that moment",
+    ),
+    (
+        "pull/part/take_part.exists#2 always no",
+        "it says that somebody has it, and who waits looks again",
+    ),
+    (
+        "pull/part/take_part.exists#3 always no",
+        "it makes a part, and finds under its lock that there is no need",
+    ),
+    (
+        "pull/part/has_others.exists always yes",
+        "it makes a part, and removes it",
+    ),
+    (
+        "pull/part/clear.unlink late",
+        "the last of the three comes before whatever is next",
+    ),
+    ("pull/part/clear.unlink#2 late", "as above"),
+    (
+        "pull/fetch/fill.sync late",
+        "it comes before the part has its whole name",
+    ),
+    (
+        "pull/fetch/fill.sync#2 late",
+        "only where another one makes a part between the two, and power is lost then",
+    ),
+    (
+        "pull/fetch/fill.unlink late",
+        "only where another one takes the part in that moment",
+    ),
+    (
+        "pull/fetch/settle.sync late",
+        "the record that is synced is removed after it",
+    ),
+    (
+        "pull/record/keep_synced.sync late",
+        "it comes before a record tells of what it syncs",
+    ),
+    (
+        "pull/record/begin_anew.empty late",
+        "nothing is written before it",
+    ),
+    (
+        "pull/record/replace.rename late",
+        "both changes come before the sync",
+    ),
+    (
+        "pull/record/replace.sync late",
+        "it comes before a block is written",
+    ),
+    (
+        "pull/register/register.sync#2 late",
+        "it comes before what makes the files known has its name",
+    ),
+    (
+        "pull/staging/make_staging.sync late",
+        "it comes before anything in there is synced",
+    ),
+    (
         "lock/lock_in_turn.stands always yes",
         "no file that is locked in turn is ever removed",
     ),

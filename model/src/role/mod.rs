@@ -9,6 +9,7 @@ mod changer;
 mod client;
 mod collector;
 mod creator;
+pub mod fetcher;
 mod forked;
 mod hand;
 pub(crate) mod keeper;
@@ -31,6 +32,7 @@ use state_machine::record::{
     After, AfterWhen, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt, PauseMode,
 };
 
+use self::fetcher::Wish;
 use self::slot::{Seen, Slots};
 use crate::mutant::{Edit, Older};
 use crate::stage::Stage;
@@ -76,6 +78,10 @@ pub enum Role {
     Changer(Change),
     /// Does something about the slots of a pool.
     InSlots(Slots),
+    /// Fetches files, and puts them into place.
+    Fetcher,
+    /// Removes what is left of files that somebody fetched, unless somebody does.
+    Discarder,
     /// Does one of these in a way that is known to be wrong.
     Wrong(Older),
 }
@@ -121,12 +127,16 @@ pub struct Part {
     pub now_ms: u64,
     /// Whether it begins only after the boot that follows a loss of power.
     pub after_boot: bool,
+    /// Whether it begins only when those before it are over, be it well or not.
+    pub after_others: bool,
     /// What is special about the job that it makes.
     pub special: Special,
     /// The token of the session that it closes, if it closes one that is not its own.
     pub closes: &'static str,
     /// How many slots the pool is to have.
     pub slots: u32,
+    /// What is to be fetched.
+    pub wish: Wish,
     /// Whether its syncs are effects.
     pub syncs: bool,
     /// What is wrong about the protocols that it runs.
@@ -206,6 +216,20 @@ pub enum Outcome {
     NotRun,
     /// The job's lock was held, and it had a copy of it.
     Peeked,
+    /// Every file is in place.
+    Registered,
+    /// A file is being fetched by somebody else.
+    LeftToFetcher,
+    /// A file is not all there, as the server did not send it.
+    Cut,
+    /// A file is not all there, as the disk is full.
+    NoRoom,
+    /// A file is not what is wanted.
+    Refused,
+    /// A file was taken away before it was put into place.
+    TakenAway,
+    /// What was left of files is removed.
+    Discarded,
     /// It met an error that it does not live with, and said so.
     Failed,
 }
@@ -222,9 +246,11 @@ impl Part {
             ticket: Ticket::parse(ticket).expect("a short word is a ticket"),
             now_ms,
             after_boot: false,
+            after_others: false,
             special: Special::Nothing,
             closes: "t0",
             slots: 2,
+            wish: Wish::default(),
             syncs: false,
             edit: None,
         }
@@ -252,6 +278,8 @@ impl Part {
             Role::Layer => layer::lay(disk, &self.ticket),
             Role::Collector => collector::clear(disk, &self.ticket),
             Role::Peeker => peeker::peek(disk, &self.job),
+            Role::Fetcher => fetcher::fetch_and_register(disk, self),
+            Role::Discarder => fetcher::discard_all(disk, self),
             Role::Wrong(older) => older.play(disk, self),
         }
     }
@@ -271,6 +299,11 @@ impl Role {
     /// Whether it is about slots.
     pub fn is_about_slots(self) -> bool {
         matches!(self, Role::InSlots(_))
+    }
+
+    /// Whether it is about files that are fetched.
+    pub fn is_about_pulls(self) -> bool {
+        matches!(self, Role::Fetcher | Role::Discarder)
     }
 
     /// Whether it makes a job.

@@ -6,6 +6,7 @@
 //! Liveness is checked as safety: that somebody can always move, and that a fresh process heals what is left.
 
 pub mod power;
+pub mod pull;
 pub mod queue;
 pub mod rest;
 mod sight;
@@ -43,7 +44,7 @@ pub enum Rule {
     R10,
     /// No orphan beside a worker.
     R11,
-    /// One start per key.
+    /// One start per key, and one who fetches a file.
     R12,
     /// Exit statuses survive.
     R13,
@@ -67,6 +68,8 @@ pub enum Rule {
     R22,
     /// Fenced claims: an open session keeps its slot, whoever comes with an older token.
     R23,
+    /// Registering is re-runnable: nothing unverified under a final name, and nothing is fetched twice.
+    R24,
     /// Every operation comes to its end.
     Bounded,
     /// A protocol hands every handle back.
@@ -88,7 +91,7 @@ pub struct Broken {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Rule; 27] = [
+    pub const ALL: [Rule; 28] = [
         Rule::R1,
         Rule::R2,
         Rule::R3,
@@ -112,6 +115,7 @@ impl Rule {
         Rule::R21,
         Rule::R22,
         Rule::R23,
+        Rule::R24,
         Rule::Bounded,
         Rule::Handles,
         Rule::NotStuck,
@@ -156,6 +160,7 @@ pub fn properties() -> Vec<Property<World>> {
         }),
         always("R22 heals alone", |_, s| s.keeps(Rule::R22)),
         always("R23 fenced claims", |_, s| s.keeps(Rule::R23)),
+        always("R24 registering is re-runnable", |_, s| s.keeps(Rule::R24)),
         always("bounded work", |_, s| s.keeps(Rule::Bounded)),
         always("every handle is handed back", |_, s| s.keeps(Rule::Handles)),
         always("not stuck", |_, s| s.keeps(Rule::NotStuck)),

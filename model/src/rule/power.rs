@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use state_machine::disk::{Name, Place, Read};
 use state_machine::id::JobId;
 
-use super::{Broken, Rule, rest, slot};
+use super::{Broken, Rule, pull, rest, slot};
 use crate::filesystem::Filesystem;
 use crate::shared::hash_of;
 use crate::world::{Power, State, World};
 
-/// How much may lie unsynced at once: every way in which it may come out is tried, and they double with each.
-const UNSYNCED: usize = 14;
+/// How much may lie unsynced at once: every way in which it may come out is tried, and at worst they double with each.
+const UNSYNCED: usize = 24;
 
 /// The files, with what was promised about them, of which it is known that they survive every loss of power. Many
 /// states share them, as nothing of a process survives.
@@ -50,7 +50,14 @@ pub fn judge(world: &World, state: &State) -> Vec<Broken> {
         .filter(|(opened, closed)| opened.is_some() || closed.is_some())
         .collect();
     let works = state.machine.trees();
-    let key = hash_of(&(files, promised, sessions, works));
+    let fetched: Vec<_> = state
+        .processes
+        .iter()
+        .map(|process| process.standing.fetching)
+        .filter(|fetching| *fetching != Default::default())
+        .collect();
+    let web = (state.machine.web.version, state.machine.boot);
+    let key = hash_of(&(files, promised, sessions, works, fetched, web));
     if world.survivors.contains(key) {
         return Vec::new();
     }
@@ -63,6 +70,8 @@ pub fn judge(world: &World, state: &State) -> Vec<Broken> {
         broken.extend(rest::heals(world, &after));
         broken.extend(slot::lost(state, &after));
         broken.extend(slot::heals(world, &after));
+        broken.extend(pull::lost(world, state, &after));
+        broken.extend(pull::heals(world, &after));
         if !broken.is_empty() {
             return broken;
         }
@@ -84,6 +93,8 @@ pub fn reboot(before: &State, files: Filesystem) -> State {
         // That a request was accepted is no promise about a loss of power.
         process.standing.accepted = None;
         process.standing.holds = None;
+        // What was not synced may be gone.
+        process.standing.fetching.kept = Default::default();
     }
     after
 }

@@ -6,6 +6,7 @@ use state_machine::record::{Failure, History, Pool};
 use stateright::Property;
 
 use crate::process::Process;
+use crate::role::fetcher::final_place;
 use crate::role::slot::Seen;
 use crate::role::{Outcome, SUPERVISORS_CLOCK_MS, first_job, pool, second_job};
 use crate::world::{State, World};
@@ -107,6 +108,24 @@ pub enum Sight {
     PausedWaiting,
     /// A worker is lost that waits for its second attempt.
     LostWaiting,
+    /// So many have fetched everything and put it into place.
+    Registered(u8),
+    /// What was here of a file was not fetched again, and the file was put into place.
+    Resumed,
+    /// The same, after a loss of power.
+    ResumedAfterBoot,
+    /// What was here of a file was of no use, and it was put into place.
+    Discarded,
+    /// A file was refused.
+    Refused,
+    /// Somebody found that another fetches the same.
+    LeftToFetcher,
+    /// The disk was full, and what had arrived is kept.
+    NoRoom,
+    /// The second version of a file was put into place.
+    SecondVersion,
+    /// A file that was whole was discarded before it was put into place.
+    TakenAway,
 }
 
 impl Sight {
@@ -268,9 +287,51 @@ impl Sight {
                 let held = s.processes.iter().any(|process| process.holds().is_some());
                 waits && !held
             }),
+            Sight::Registered(1) => ("everything is in place", |_, s| {
+                came_to(s, |o| o == Outcome::Registered)
+            }),
+            Sight::Registered(_) => ("two put everything into place", |_, s| {
+                let registered =
+                    |process: &&Process| process.outcome() == Some(Outcome::Registered);
+                s.processes.iter().filter(registered).count() > 1
+            }),
+            Sight::Resumed => ("what was here is not fetched again", |_, s| {
+                s.processes.iter().any(has_resumed)
+            }),
+            Sight::ResumedAfterBoot => ("what was synced is not fetched again", |_, s| {
+                s.machine.boot > 0 && s.processes.iter().any(has_resumed)
+            }),
+            Sight::Discarded => ("what was here is of no use", |_, s| {
+                s.processes.iter().any(|process| {
+                    let is_done = process.outcome() == Some(Outcome::Registered);
+                    is_done && process.standing.fetching.discarded
+                })
+            }),
+            Sight::Refused => ("a file is refused", |_, s| {
+                came_to(s, |o| o == Outcome::Refused)
+            }),
+            Sight::LeftToFetcher => ("another fetches the same", |_, s| {
+                came_to(s, |o| o == Outcome::LeftToFetcher)
+            }),
+            Sight::NoRoom => ("the disk is full", |_, s| {
+                came_to(s, |o| o == Outcome::NoRoom)
+            }),
+            Sight::TakenAway => ("a whole file is taken away", |_, s| {
+                came_to(s, |o| o == Outcome::TakenAway)
+            }),
+            Sight::SecondVersion => ("the second version is in place", |_, s| {
+                let data = s.machine.files.data(&final_place(0));
+                let blocks = data.and_then(|data| data.blocks());
+                blocks.is_some_and(|blocks| blocks.first() == Some(&2))
+            }),
         };
         Property::sometimes(name, seen)
     }
+}
+
+/// Whether a process has reused what was here of a file, and put it into place.
+fn has_resumed(process: &Process) -> bool {
+    process.standing.fetching.reused && process.outcome() == Some(Outcome::Registered)
 }
 
 fn saw(state: &State, seen: Seen) -> bool {

@@ -60,7 +60,7 @@ pub enum Keep {
     Nothing {
         /// How many bytes that costs.
         discarded_bytes: u64,
-        /// Why, where there was something.
+        /// Why, where there was something, or a record of something.
         why: Option<String>,
     },
 }
@@ -106,7 +106,7 @@ impl Part {
                 "its server names no version, so its bytes cannot be matched with later ones",
             );
         }
-        let is_of_this_boot = part.boot == wanted.boot;
+        let (is_of_this_boot, recorded_bytes) = (part.boot == wanted.boot, part.done_bytes());
         for run in &mut part.runs {
             if !is_of_this_boot {
                 run.done = run.done.min(run.synced);
@@ -114,8 +114,45 @@ impl Part {
             run.done = run.done.min(length.saturating_sub(run.from));
             run.synced = run.synced.min(run.done);
         }
+        if part.done_bytes() == 0 && length.max(recorded_bytes) > 0 {
+            // What is in it would stay behind a shorter version. And where its bytes are gone, a record that tells of them must
+            // not come back once there are others.
+            return Keep::Nothing {
+                discarded_bytes: length,
+                why: Some("none of its bytes is known to be there".into()),
+            };
+        }
         part.boot = wanted.boot.to_owned();
         Keep::Some(part)
+    }
+
+    /// The same, from the record that was written last and the one that was last synced. Where both can be read they are of one
+    /// version, as a change of that replaces the one and removes the other.
+    pub fn judge_both(
+        last: Read<Part>,
+        synced: Read<Part>,
+        length: u64,
+        wanted: &Wanted<'_>,
+    ) -> Keep {
+        let is_alone = synced == Read::Absent;
+        let last = Part::judge(last, length, wanted);
+        if is_alone {
+            return last;
+        }
+        match (last, Part::judge(synced, length, wanted)) {
+            (Keep::Some(last), Keep::Some(synced)) if last.done_bytes() < synced.done_bytes() => {
+                Keep::Some(synced)
+            }
+            (Keep::Nothing { .. }, Keep::Some(synced)) => Keep::Some(synced),
+            // A record of what is gone must go, however little the other one tells of.
+            (Keep::Some(last), anew @ Keep::Nothing { why: Some(_), .. })
+                if last.done_bytes() == 0 =>
+            {
+                anew
+            }
+            (Keep::Nothing { why: None, .. }, synced) => synced,
+            (last, _) => last,
+        }
     }
 
     /// Whether the runs are in order, apart, and within the whole.
@@ -183,6 +220,16 @@ impl Part {
         for (run, &synced) in self.runs.iter_mut().zip(synced) {
             run.synced = run.synced.max(synced.min(run.done));
         }
+    }
+
+    /// Give back the end of what was written last, so many bytes at most. Where the file ends then, in bytes.
+    pub fn give_back(&mut self, most_bytes: u64) -> u64 {
+        let last = self.runs.iter_mut().rfind(|run| run.done > 0);
+        last.map_or(0, |run| {
+            run.done = run.done.saturating_sub(most_bytes);
+            run.synced = run.synced.min(run.done);
+            run.from + run.done
+        })
     }
 
     /// The bytes of the record.
@@ -301,6 +348,56 @@ mod tests {
         let mut endless = part();
         endless.runs[1].done = u64::MAX;
         assert!(discards(Read::Value(endless), wanted()));
+    }
+
+    #[test]
+    fn what_nobody_recorded_goes_and_so_does_a_record_of_what_is_gone() {
+        let mut part = part();
+        part.boot = "before".into();
+        part.runs[0].synced = 0;
+        let judge = |length| Part::judge(Read::Value(part.clone()), length, &wanted());
+        assert!(matches!(
+            judge(70),
+            Keep::Nothing {
+                discarded_bytes: 70,
+                why: Some(_)
+            }
+        ));
+        assert!(matches!(
+            judge(0),
+            Keep::Nothing {
+                discarded_bytes: 0,
+                why: Some(_)
+            }
+        ));
+        part.runs = vec![Run::at(0)];
+        let Keep::Some(kept) = Part::judge(Read::Value(part), 0, &wanted()) else {
+            panic!("there was nothing, and nothing is told of")
+        };
+        assert_eq!(kept.etag.as_deref(), Some("\"v1\""));
+    }
+
+    #[test]
+    fn of_two_records_the_one_counts_that_tells_of_more() {
+        let synced = Part {
+            runs: vec![Run {
+                from: 0,
+                done: 40,
+                synced: 40,
+            }],
+            ..part()
+        };
+        let torn = || Read::Damaged(Damaged("?".into()));
+        let kept = |last: Read<Part>, boot: &str| {
+            let now = Wanted { boot, ..wanted() };
+            match Part::judge_both(last, Read::Value(synced.clone()), 70, &now) {
+                Keep::Some(part) => part.done_bytes(),
+                Keep::Nothing { .. } => 0,
+            }
+        };
+        assert_eq!(kept(Read::Value(part()), "now"), 50);
+        assert_eq!(kept(Read::Value(part()), "later"), 40);
+        assert_eq!(kept(torn(), "later"), 40);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use state_machine::disk::{Content, Dir, Disk, Name, Place};
-use state_machine::protocol::pull::{Keystone, Move, Registered, register};
+use state_machine::disk::{Change, Content, Dir, Disk, Name, Place};
+use state_machine::protocol::pull::{Keystone, Move, Registered, make_staging, register};
 use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 
@@ -22,7 +22,7 @@ use crate::disk::FsDisk;
 use crate::error::DiskError;
 
 /// The endings of the names in a staging directory.
-const ENDINGS: [&str; 4] = [".part", ".json", ".json.new", ".whole"];
+const ENDINGS: [&str; 5] = [".part", ".json", ".json.new", ".synced", ".whole"];
 
 /// Make the directories that are written to before anything is registered, and see that there may be files at the final names.
 pub(super) fn prepare(plan: &Plan) -> Result<(), Cause> {
@@ -30,11 +30,19 @@ pub(super) fn prepare(plan: &Plan) -> Result<(), Cause> {
     for path in plan.paths() {
         stays_inside(&plan.root, path)?;
     }
-    match fs::create_dir(&plan.staging) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(of_path("make", &plan.staging, error))
-        }
-        _ => Ok(()),
+    stage_there(plan)
+}
+
+/// Make the directory of unfinished files.
+fn stage_there(plan: &Plan) -> Result<(), Cause> {
+    let mut disk = FsDisk::new("/".into());
+    let made = make_staging(&mut disk, &outside(&plan.staging));
+    match made.map_err(|error| cause_of(&error))? {
+        Change::Done | Change::Exists => Ok(()),
+        Change::Absent | Change::NotEmpty | Change::NotDirectory => Err(never(format!(
+            "{} cannot be made: the directory that it belongs in is gone",
+            plan.staging.display()
+        ))),
     }
 }
 
@@ -215,12 +223,8 @@ fn in_turn(plan: &Plan) -> Result<Option<fs::File>, Cause> {
     root.lock()
         .map_err(|error| of_path("lock", &plan.root, error))?;
     // Whoever was there before us removes the staging directory when nothing is in it.
-    match fs::create_dir(&plan.staging) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(of_path("make", &plan.staging, error))
-        }
-        _ => Ok(Some(root)),
-    }
+    stage_there(plan)?;
+    Ok(Some(root))
 }
 
 /// Write a file that is not fetched to where one that was fetched would stand.

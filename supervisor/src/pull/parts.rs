@@ -2,13 +2,12 @@
 //! names are in it: what they hold is told beside them.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use state_machine::disk::{Dir, Place};
-use state_machine::protocol::pull::Site;
+use state_machine::disk::Dir;
+use state_machine::protocol::pull::{self as protocol, Site};
 use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 use state_machine::record::Bytes;
@@ -91,28 +90,14 @@ fn needed_by_others(jobs: &Path, staging: &Bytes) -> BTreeSet<String> {
 
 /// Remove an unfinished file, and one that is whole and not in place, unless somebody fetches it. How many bytes that were.
 pub(super) fn remove(staging: &Bytes, key: &str) -> Option<u64> {
-    let disk = FsDisk::new("/".into());
-    let staging = Dir::Outside(staging.0.clone());
+    let mut disk = FsDisk::new("/".into());
     let site = Site {
-        staging,
+        staging: Dir::Outside(staging.0.clone()),
         key: key.to_owned(),
     };
-    let path = |place: Place| disk.path(&place);
-    // Whoever fetches it has this locked; so do we while we remove it.
-    let part = File::open(path(site.part())).ok();
-    if let Some(part) = &part {
-        flock(part, FlockOperation::NonBlockingLockExclusive).ok()?;
-    }
-    let record = path(site.record());
-    let mut bytes = 0;
-    for place in [path(site.part()), path(site.whole())] {
-        let length = fs::metadata(&place).map_or(0, |found| found.len());
-        if fs::remove_file(&place).is_ok() {
-            bytes += length;
-        }
-    }
-    for place in [record.with_extension("json.new"), record] {
-        let _ = fs::remove_file(place);
-    }
-    Some(bytes)
+    let length = |place| fs::metadata(disk.path(&place)).map_or(0, |found| found.len());
+    let bytes = length(site.part()) + length(site.whole());
+    // What cannot be removed is left: nobody waits for it to go.
+    let is_gone = protocol::discard(&mut disk, &site).ok()?;
+    is_gone.then_some(bytes)
 }

@@ -281,6 +281,8 @@ fn holds(data: &Data, bytes: &[u8]) -> bool {
         Data::Slot(slot) => Slot::decode(bytes).as_ref() == Ok(slot),
         Data::Session(session) => Session::decode(bytes).as_ref() == Ok(session),
         Data::Part(part) => Part::decode(bytes).as_ref() == Ok(part),
+        // Nobody here fetches.
+        Data::Blocks(_) => false,
         Data::Raw(raw) => bytes == raw,
         Data::History(history) => History::decode(bytes) == *history,
         Data::Request(request) => Control::decode(bytes) == Control::Asked(*request),

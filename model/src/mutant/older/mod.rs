@@ -2,6 +2,7 @@
 //! might write in their place.
 
 mod ask_nobody;
+mod bad_fetcher;
 mod bad_supervisor;
 mod check_then_remove;
 mod close_only;
@@ -35,8 +36,12 @@ pub enum Older {
     /// A holder that reads the request, honours it, compares, and unlinks: a cancel that lands between the two
     /// is lost (R6).
     CompareThenUnlink,
+    /// A fetcher that writes into a part that it has not locked (R12).
+    FetchUnlocked,
     /// A worker that tries once to record the end, and leaves whatever came of it (R13).
     GiveUp,
+    /// A fetcher that makes files known before they are in place (R24).
+    KeystoneFirst,
     /// A supervisor that leaves for want of work without looking again (R18).
     LeaveBlindly,
     /// A worker that sees the end and leaves without a word (R13).
@@ -45,6 +50,8 @@ pub enum Older {
     LockWithoutLook,
     /// A reader that writes what it has concluded (R2).
     ReaderMends,
+    /// A fetcher whose record tells of a block before that is written (R24).
+    RecordAhead,
     /// A line that is written into a job that is gone, by making it again (R10).
     RecordAnyway,
     /// A request that is placed in a job that is gone, by making it again (R10).
@@ -69,6 +76,9 @@ impl Older {
     pub fn play<D: Stage>(self, disk: &mut D, part: &Part) -> Result<Outcome, D::Fault> {
         match self {
             Older::AskNobody => ask_nobody::work(disk, part),
+            Older::FetchUnlocked => bad_fetcher::without_lock(disk, part),
+            Older::KeystoneFirst => bad_fetcher::keystone_first(disk, part),
+            Older::RecordAhead => bad_fetcher::record_first(disk, part),
             Older::CheckThenRemove => check_then_remove::sweep(disk, part),
             Older::CloseOnly => close_only::hold(disk, part),
             Older::CompareThenUnlink => compare_then_unlink::honour(disk, part),

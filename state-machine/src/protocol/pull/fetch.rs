@@ -1,15 +1,12 @@
 //! From nothing, or from what an earlier attempt has left, to a whole file that is verified.
 
+use super::part::{Stand, clear, take_part};
 use super::record::begin_anew;
 use super::source::{FaultOf, HandleOf, Poured, Source, Verified};
 use super::{Site, keep};
-use crate::disk::{Create, Disk, Place};
-use crate::protocol::lock::{Taken, take_lock};
+use crate::disk::{Disk, Place};
 use crate::pull::part::{Keep, Part, Wanted};
 use crate::pull::word::Cause;
-
-/// How often a part is tried to be taken that others make and move away.
-const ROUNDS: u32 = 8;
 
 /// What fetching a file came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +31,13 @@ pub fn fetch<S: Source>(
         Stand::Mine(part) => part,
         Stand::Busy => return Ok(Fetched::Busy),
         Stand::Whole => {
-            clear(source.disk(), site)?;
+            settle(source.disk(), site)?;
             return Ok(Fetched::Whole);
         }
     };
     let fetched = fill(source, &part, site, wanted)?;
-    source.disk().release(part)?;
+    let disk = source.disk();
+    disk.release(part)?;
     Ok(fetched)
 }
 
@@ -56,25 +54,32 @@ fn fill<S: Source>(
         return Ok(Fetched::Not(cause));
     }
     // What is verified must be what a loss of power leaves.
-    source.disk().sync(&site.part())?;
+    let disk = source.disk();
+    disk.sync(&site.part())?;
     match source.verify(part, &record)? {
         Verified::Right => {
             let disk = source.disk();
             disk.rename(&site.part(), &site.whole())?;
-            clear(disk, site)?;
-            disk.sync(&Place::Dir(site.staging.clone()))?;
+            settle(disk, site)?;
             Ok(Fetched::Whole)
         }
         Verified::Wrong(why) => {
             source.discards(record.done_bytes(), &why);
             let disk = source.disk();
-            // Its record first: without one its bytes are nobody's.
-            disk.unlink(&site.record())?;
-            disk.unlink(&site.part())?;
+            // Its record first, and for good: one that came back would tell of what is fetched then.
+            clear(disk, site)?;
             disk.sync(&Place::Dir(site.staging.clone()))?;
+            disk.unlink(&site.part())?;
             Ok(Fetched::Wrong(why))
         }
     }
+}
+
+/// Make it last that a file is whole, by whose hand ever it is. Its records go after that: without one a part's bytes are nobody's.
+/// That they are gone is synced by [`register`](super::register), and once for all files.
+fn settle<D: Disk>(disk: &mut D, site: &Site) -> Result<(), D::Fault> {
+    disk.sync(&Place::Dir(site.staging.clone()))?;
+    clear(disk, site)
 }
 
 /// What can be used of what is there, with a record that says so.
@@ -85,8 +90,10 @@ fn take_stock<S: Source>(
     wanted: &Wanted<'_>,
 ) -> Result<Part, FaultOf<S>> {
     let length = source.length(part)?;
-    let found = source.disk().read_part(&site.record())?;
-    match Part::judge(found, length, wanted) {
+    let disk = source.disk();
+    let last = disk.read_part(&site.record())?;
+    let synced = disk.read_part(&site.synced_record())?;
+    match Part::judge_both(last, synced, length, wanted) {
         Keep::Some(record) => {
             source.reuses(record.done_bytes());
             Ok(record)
@@ -98,7 +105,9 @@ fn take_stock<S: Source>(
             let mut record = Part::new(wanted);
             match why {
                 Some(why) => {
-                    source.discards(discarded_bytes, &why);
+                    if discarded_bytes > 0 {
+                        source.discards(discarded_bytes, &why);
+                    }
                     begin_anew(source, part, site, &mut record, wanted.total_bytes)?;
                 }
                 None => keep(source.disk(), site, &record)?,
@@ -106,50 +115,4 @@ fn take_stock<S: Source>(
             Ok(record)
         }
     }
-}
-
-/// The part of a file.
-enum Stand<H> {
-    /// It is ours, and locked.
-    Mine(H),
-    /// Somebody else has it.
-    Busy,
-    /// There is none: the file is whole.
-    Whole,
-}
-
-/// Take the part, making it where there is none. The file may have become whole meanwhile, by the hand of whoever had it.
-fn take_part<D: Disk>(disk: &mut D, site: &Site) -> Result<Stand<D::Handle>, D::Fault> {
-    let place = site.part();
-    for _ in 0..ROUNDS {
-        if disk.exists(&site.whole())? {
-            return Ok(Stand::Whole);
-        }
-        match take_lock(disk, &place)? {
-            Taken::Mine(part) => {
-                if !disk.exists(&site.whole())? {
-                    return Ok(Stand::Mine(part));
-                }
-                disk.unlink(&place)?;
-                disk.release(part)?;
-                return Ok(Stand::Whole);
-            }
-            Taken::Owned => return Ok(Stand::Busy),
-            Taken::Absent => match disk.create(&place)? {
-                Create::Created(part) => disk.close(part)?,
-                Create::Exists => {}
-                Create::Absent => {
-                    disk.mkdir(&site.staging)?;
-                }
-            },
-        }
-    }
-    Ok(Stand::Busy)
-}
-
-/// A whole file needs no record.
-fn clear<D: Disk>(disk: &mut D, site: &Site) -> Result<(), D::Fault> {
-    disk.unlink(&site.record())?;
-    disk.unlink(&site.new_record())?;
-    Ok(())
 }

@@ -7,20 +7,26 @@
 //! |---|---|
 //! | `<key>.part` | what has arrived; locked while it is fetched |
 //! | `<key>.json` | which bytes of which version of what that is |
+//! | `<key>.synced` | the same, as it was when that was last synced |
 //! | `<key>.whole` | all of it, verified and synced |
 //!
 //! [`fetch`] leads from nothing to `<key>.whole`; [`register`] moves every whole file of a job to its final name, and writes what
-//! makes them known last. What a server sends is poured by a [`Source`]; its deeds are in the supervisor, and in the model.
+//! makes them known last; [`discard`] removes what is left of a file that nobody fetches. What a server sends is poured by a [`Source`]; its deeds are in the supervisor, and in the model.
 
+mod discard;
 mod fetch;
+mod part;
 mod record;
 mod register;
 mod source;
+mod staging;
 
+pub use discard::discard;
 pub use fetch::{Fetched, fetch};
 pub use record::{begin_anew, keep, keep_synced};
 pub use register::{Keystone, Move, Registered, register};
 pub use source::{Poured, Source, Verified};
+pub use staging::make_staging;
 
 use crate::disk::{Dir, Name, Place};
 
@@ -47,6 +53,11 @@ impl Site {
     /// The next record, before it takes its place. One name is enough: only who has the part locked writes it.
     fn new_record(&self) -> Place {
         self.entry("json.new")
+    }
+
+    /// The last record that was synced, together with what it tells of.
+    pub fn synced_record(&self) -> Place {
+        self.entry("synced")
     }
 
     /// All of it, verified.

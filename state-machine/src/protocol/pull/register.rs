@@ -33,14 +33,19 @@ pub enum Registered {
     InTheWay(Place),
 }
 
-/// Move every file to its final name; then sync these directories, those within others first; then write what makes the files
-/// known.
+/// Sync where they stand; move every file to its final name; then sync these directories, those within others first; then write
+/// what makes the files known.
 pub fn register<D: Disk>(
     disk: &mut D,
     moves: &[Move],
     dirs: &[Dir],
     keystone: Option<&Keystone>,
 ) -> Result<Registered, D::Fault> {
+    // That the records of whole files are gone, before their names can be had by others: one that a loss of power brought back
+    // would tell of what those fetch.
+    for staging in stagings(moves) {
+        disk.sync(&Place::Dir(staging.clone()))?;
+    }
     for Move { whole, to } in moves {
         match disk.rename(whole, to)? {
             Change::Done => {}
@@ -67,4 +72,17 @@ pub fn register<D: Disk>(
         disk.sync(&Place::Dir(dir.clone()))?;
     }
     Ok(Registered::Done)
+}
+
+/// The directories in which whole files stand.
+fn stagings(moves: &[Move]) -> Vec<&Dir> {
+    let mut stagings: Vec<&Dir> = Vec::new();
+    for Move { whole, .. } in moves {
+        if let Place::File(dir, _) = whole
+            && !stagings.contains(&dir)
+        {
+            stagings.push(dir);
+        }
+    }
+    stagings
 }

@@ -342,7 +342,7 @@ impl<'a> Fetcher<'a> {
     ) -> Cause {
         let cause = cause_of(error);
         if let Cause::NoRoom { .. } = cause {
-            let end = give_room(record);
+            let end = record.give_back(ROOM);
             // Where that fails too, what has arrived since the last record is fetched again.
             let _ = rustix::fs::ftruncate(part, end);
             let _ = keep(&mut self.disk, site, record);
@@ -428,16 +428,6 @@ impl Source for Fetcher<'_> {
         self.has_resumed = bytes > 0;
         self.crew.voice.reused(bytes);
     }
-}
-
-/// Give back the end of what was written last; where the file ends then, in bytes.
-fn give_room(record: &mut Part) -> u64 {
-    let last = record.runs.iter_mut().rfind(|run| run.done > 0);
-    last.map_or(0, |run| {
-        run.done = run.done.saturating_sub(ROOM);
-        run.synced = run.synced.min(run.done);
-        run.from + run.done
-    })
 }
 
 /// Take over what the runs have done.
