@@ -291,7 +291,7 @@ fn litter(files: &Filesystem, wish: Wish, outcome: Outcome) -> Option<String> {
         let is_whole = outcome != Outcome::Registered && bytes.ends_with(b".whole");
         let data = files.data(&site(0).staging.at(name.clone()));
         let is_empty = bytes.ends_with(b".part") && data.is_some_and(|data| **data == Data::Empty);
-        !is_whole && !(is_empty && wish.digest)
+        !(is_whole || is_empty && wish.digest)
     };
     let litter = unfinished(files).find(is_litter)?;
     Some(format!(

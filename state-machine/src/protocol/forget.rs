@@ -76,11 +76,6 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
         ticket: ticket.clone(),
     });
     let dir = Dir::Job(id.clone());
-    match disk.read_descriptor(&dir)? {
-        Read::Value(_) => {}
-        Read::Absent if !disk.exists(&Place::Dir(dir.clone()))? => return Ok(Forgotten::Gone),
-        Read::Absent | Read::Damaged(_) => return Ok(Forgotten::Unknown),
-    }
     // Only a job that can be taken is claimed: whoever asks something of it meanwhile is told that somebody holds it,
     // and nobody would look again (R6). Terminal is final, and no tree begins after it.
     match disk.read_status(&dir)? {
@@ -112,6 +107,9 @@ pub fn forget<D: Disk>(disk: &mut D, id: &JobId, ticket: &Ticket) -> Result<Forg
         Read::Absent => Forgotten::NotEnded(State::Queued),
         Read::Value(status) if !status.state.is_terminal() => Forgotten::NotEnded(status.state),
         Read::Value(_) if !tree_is_free(disk, id)? => Forgotten::Leftovers,
+        Read::Value(_) if !matches!(disk.read_descriptor(&dir)?, Read::Value(_)) => {
+            Forgotten::Unknown
+        }
         Read::Value(_) => {
             let trashed = Place::Dir(Dir::Trashed(ticket.clone()));
             match disk.rename_new(&Place::Dir(dir), &trashed)? {

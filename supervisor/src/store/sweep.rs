@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use state_machine::disk::Dir;
+use state_machine::disk::{Dir, Disk, Read};
 use state_machine::id::{JobId, Ticket};
 use state_machine::protocol::forget::{Forgotten, sweep};
 use state_machine::protocol::recover::collect;
@@ -71,10 +71,12 @@ impl Store {
                 // Another sweep was faster.
                 Forgotten::Gone => continue,
                 Forgotten::Held => "it is held: something of it still runs".into(),
-                Forgotten::NotEnded(state) => format!("it has not ended ({state})"),
+                Forgotten::NotEnded(state) if self.is_described(&id)? => {
+                    format!("it has not ended ({state})")
+                }
                 Forgotten::Leftovers => "processes of it are left; stop it first".into(),
                 Forgotten::Damaged => "its record cannot be read".into(),
-                Forgotten::Unknown => format!(
+                Forgotten::NotEnded(_) | Forgotten::Unknown => format!(
                     "its job.json cannot be read; remove {} if nothing in it is of use",
                     self.job_dir(&id).display()
                 ),
@@ -82,6 +84,12 @@ impl Store {
             swept.kept.push(Kept { id, why });
         }
         Ok(swept)
+    }
+
+    /// Whether a job says what it is. One that does not has no end to wait for.
+    fn is_described(&self, id: &JobId) -> Result<bool> {
+        let read = self.disk().read_descriptor(&Dir::Job(id.clone()))?;
+        Ok(matches!(read, Read::Value(_)))
     }
 
     /// Collect what crashes left in `staging/` and `trash/` (R8).
