@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::OnceLock;
 
 use nix::libc;
 use rustix::process::Pid;
@@ -188,8 +189,14 @@ pub(crate) fn watch_directory(directory: BorrowedFd<'_>, signal: i32) -> io::Res
 /// What does not fit is cut. An error means that the old arguments are still shown, and nothing
 /// else. `std::env::args` must not be read afterwards.
 pub(crate) fn set_title(title: &OsStr) -> io::Result<()> {
+    /// Where the arguments are, once they were written to. A fork does not move them, and asking costs more than writing.
+    static AREA: OnceLock<(u64, u64)> = OnceLock::new();
     set_name(title);
-    let (start, end) = argument_area()?;
+    let known = AREA.get().copied();
+    let (start, end) = match known {
+        Some(area) => area,
+        None => argument_area()?,
+    };
     let room = usize::try_from(end.saturating_sub(start)).map_err(io::Error::other)?;
     let Some(longest) = room.checked_sub(1) else {
         return Ok(());
@@ -198,11 +205,20 @@ pub(crate) fn set_title(title: &OsStr) -> io::Result<()> {
     let mut area = title.as_bytes().to_vec();
     area.truncate(longest);
     area.resize(room, 0);
+    if known.is_some() {
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(start as usize);
+        // SAFETY: these bytes are the kernel's copy of the arguments, on the first stack, and they were written to before: they
+        // are there for as long as the process is. Nobody else has a reference to them (see above for `std::env::args`).
+        unsafe { std::ptr::copy_nonoverlapping(area.as_ptr(), to, room) };
+        return Ok(());
+    }
     // Through a file and not through a pointer: an address that is not mapped is then an error.
     OpenOptions::new()
         .write(true)
         .open("/proc/self/mem")?
-        .write_all_at(&area, start)
+        .write_all_at(&area, start)?;
+    let _ = AREA.set((start, end));
+    Ok(())
 }
 
 /// Sets the short name that `ps` and `top` show: the first 15 bytes of `title`.
@@ -283,16 +299,15 @@ fn close_one_by_one(from: RawFd, to: RawFd) {
 }
 
 /// Puts every signal back to its default and unblocks all of them, as a program expects to be
-/// started: what is ignored or blocked would survive `execve`, SIGPIPE first among them.
+/// started: what is ignored or blocked would survive `execve`, SIGPIPE first among them. A handler does not.
 pub(crate) fn reset_signals() -> io::Result<()> {
-    const SIGNALS: libc::c_int = 64;
     /// In bytes, as the kernel counts.
     const SET_SIZE: libc::size_t = 8;
     // The kernel's own structure differs between architectures, is smaller than this on all of them,
     // and means the default with an empty mask when it is zero throughout.
     let default = [0_u64; 16];
     let none: *mut u64 = std::ptr::null_mut();
-    for signal in 1..=SIGNALS {
+    for &signal in ignored_signals() {
         // Not through the C library, which refuses the two that it keeps to itself: those come
         // ignored from some programs, and would be passed on.
         // SAFETY: `default` outlives the call, and no old action is asked for. SIGKILL and SIGSTOP
@@ -308,6 +323,27 @@ pub(crate) fn reset_signals() -> io::Result<()> {
         }
     }
     Ok(nix::sys::signal::SigSet::empty().thread_set_mask()?)
+}
+
+/// The signals that are ignored here, or may be. Asked once: nothing in this program ignores one after its first line, and a
+/// process that is forked after that has what its parent has.
+pub(crate) fn ignored_signals() -> &'static [libc::c_int] {
+    const SIGNALS: libc::c_int = 64;
+    static IGNORED: OnceLock<Vec<libc::c_int>> = OnceLock::new();
+    IGNORED.get_or_init(|| {
+        (1..=SIGNALS)
+            .filter(|&signal| may_be_ignored(signal))
+            .collect()
+    })
+}
+
+/// Whether this signal is ignored. One that the C library does not tell of counts as so.
+fn may_be_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: `action` is writable for the whole call, and no action is set.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    asked != 0 || action.sa_sigaction == libc::SIG_IGN
 }
 
 /// Puts SIGCHLD at its default action, told of deaths and not of stops.

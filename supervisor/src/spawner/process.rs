@@ -74,6 +74,8 @@ fn set_up(root: &Path, open_files: Option<u64>) -> Result<Store> {
     }
     // Shown to people; one that cannot have it runs all the same.
     let _ = sys::set_title("outlive spawner".as_ref());
+    // Known here, it need not be asked by every worker.
+    sys::ignored_signals();
     Ok(store)
 }
 
@@ -277,6 +279,8 @@ impl<'a> Spawner<'a> {
         let vacates = self.vacates.try_clone()?;
         let asked_by = self.socket.try_clone()?;
         ours.set_nonblocking(true)?;
+        // Read here, it is there for every worker; what is wrong with it is for the worker to say.
+        let _ = self.store.config();
         match sys::fork()? {
             Forked::Parent(pid) => Ok((pid, ours)),
             Forked::Child => {

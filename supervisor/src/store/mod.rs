@@ -3,6 +3,7 @@
 //! callers and lends them a disk, a clock and tickets.
 
 mod batch;
+mod configured;
 mod exit_code;
 mod job;
 mod leftovers;
@@ -29,7 +30,7 @@ use state_machine::protocol::hold::Holder;
 use state_machine::protocol::look::View;
 use state_machine::protocol::spare::lay_in;
 use state_machine::protocol::start::{Started, start_numbered_while, start_while};
-use state_machine::record::{Bytes, Damaged, Descriptor, Kind};
+use state_machine::record::{Bytes, Descriptor, Kind};
 use state_machine::resolve::{Candidate, Unresolved, resolve};
 use state_machine::wire;
 
@@ -37,7 +38,7 @@ use self::batch::see_that_pool_has_room;
 use self::root::Absent;
 use crate::clock;
 use crate::dial::Teller;
-use crate::disk::{FsDisk, LockFile, read_small};
+use crate::disk::{FsDisk, LockFile};
 use crate::error::{DiskError, Error, Result};
 use crate::watch::{Interest, Watch, Woken};
 
@@ -56,8 +57,6 @@ pub(crate) use tail::Tail;
 
 /// However silent a watched directory is, it is looked at this often.
 const RELOOK: Duration = Duration::from_secs(5);
-/// How long a configuration may be, in bytes.
-const CONFIG_LIMIT: u64 = 1 << 20;
 /// The pool that is always there.
 const DEFAULT_POOL: &str = "default";
 /// How often a start is tried that others keep from happening.
@@ -158,15 +157,7 @@ impl Store {
     ///
     /// [`Error::Damaged`] when it cannot be read: nothing is done by a default that somebody did not want (R21).
     pub fn config(&self) -> Result<Config> {
-        let path = self.root().join("config.toml");
-        let read = match read_small(&path, CONFIG_LIMIT)? {
-            None => return Ok(Config::default()),
-            Some(read) => read,
-        };
-        read.map_err(|Damaged(why)| why)
-            .and_then(|bytes| Config::decode(&bytes).map_err(|why| why.to_string()))
-            .map(|config| config.standing_in(&self.root().to_string_lossy()))
-            .map_err(|why| Error::Damaged { path, why })
+        configured::read(self.root())
     }
 
     pub(crate) fn disk(&self) -> FsDisk {

@@ -18,6 +18,10 @@ use crate::inotify::Instance;
 /// How often everybody is told to look while something is not watched.
 const BLIND_LOOK: Duration = Duration::from_secs(2);
 
+/// How long nothing more is heard after something was. A job that starts or ends brings a dozen events, one by one: told of each,
+/// this process and whoever makes them would do little else. What comes first is told at once.
+const REST: Duration = Duration::from_millis(2);
+
 /// Why the thread ends before it is told to.
 enum End {
     /// Nobody wants to hear it.
@@ -42,6 +46,8 @@ pub(super) fn listen(shared: &Shared, poster: &Poster<Changed>) {
 fn listen_to_the_end(shared: &Shared, poster: &Poster<Changed>) -> Result<(), End> {
     // When to look without having been told, on the clock since boot. It comes once more when all is watched again.
     let mut look_at = None;
+    // Until when it rests.
+    let mut rests_until = Duration::ZERO;
     loop {
         let (blind, instance) = {
             let book = shared.book();
@@ -51,7 +57,14 @@ fn listen_to_the_end(shared: &Shared, poster: &Poster<Changed>) -> Result<(), En
             look_at = Some(clock::since_boot() + BLIND_LOOK);
         }
 
-        let woken = sleep(shared, instance.as_deref(), look_at)?;
+        let rests = rests_until > clock::since_boot();
+        let listens_to = instance.as_deref().filter(|_| !rests);
+        let until = rests
+            .then_some(rests_until)
+            .into_iter()
+            .chain(look_at)
+            .min();
+        let woken = sleep(shared, listens_to, until)?;
         if woken.bell {
             shared.silence();
         }
@@ -61,6 +74,7 @@ fn listen_to_the_end(shared: &Shared, poster: &Poster<Changed>) -> Result<(), En
         if let Some(instance) = instance.filter(|_| woken.events) {
             let heard = shared.book().hear(&instance)?;
             post(poster, heard)?;
+            rests_until = clock::since_boot() + REST;
         }
         if look_at.is_some_and(|at| at <= clock::since_boot()) {
             look_at = None;
@@ -91,7 +105,7 @@ fn sleep(
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(Woken {
             bell: !fds[0].revents().is_empty(),
-            events: !fds[1].revents().is_empty(),
+            events: instance.is_some() && !fds[1].revents().is_empty(),
         }),
         Err(errno) => Err(errno.into()),
     }

@@ -222,6 +222,11 @@ impl Worker for Driver<'_> {
 
     fn say_started(&mut self) {
         self.report.started();
+        // What was recorded just now is a notice like any other. Taken in before anybody's request is looked for, it is none to
+        // wake for. A kernel that has no more to say is found out by the sleep.
+        if let Ok(woken) = self.wake.heard() {
+            self.note_waking(woken);
+        }
         // From here on there may be nothing to do for days; what is not needed is given back.
         sys::trim_heap();
     }

@@ -1,7 +1,6 @@
 //! The driver of a job's course, from its set-up to letting the job go. What happens in between, and in which order, is
 //! [`state_machine::course`]; what its deeds are on this machine, `deeds`.
 
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -173,9 +172,11 @@ fn is_in_place(job: &Job, holder: &Holder<LockFile>) -> bool {
 /// A worker that may open nothing more could neither start its command nor record anything, and would try for ever.
 fn see_that_files_can_be_opened() -> std::io::Result<()> {
     const NEEDED: i32 = 12;
-    let null = std::fs::File::open("/dev/null")?;
+    /// What is open for every worker has a lower number.
+    const FIRST: i32 = 7;
     // The numbers below are as good as all taken: a worker has closed what it does not need.
-    match rustix::io::fcntl_dupfd_cloexec(&null, null.as_raw_fd() + NEEDED) {
+    let null = rustix::stdio::stdin();
+    match rustix::io::fcntl_dupfd_cloexec(null, FIRST + NEEDED) {
         Ok(_) => Ok(()),
         // It says so of a number above the limit.
         Err(rustix::io::Errno::INVAL) => Err(rustix::io::Errno::MFILE.into()),

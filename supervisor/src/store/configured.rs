@@ -1,0 +1,95 @@
+//! Reading the configuration of a store. It is read for every job that is started in a pool, and hardly ever changes: as long as
+//! its file is the one that was read, it is not read again. What must never be here: what the configuration says.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use state_machine::config::Config;
+use state_machine::record::Damaged;
+
+use crate::clock;
+use crate::disk::read_small;
+use crate::error::{Error, Result};
+
+/// How long a configuration may be, in bytes.
+const CONFIG_LIMIT: u64 = 1 << 20;
+/// How old a change must be for the next one to have another time, in ms. The clock of a file system goes in steps of 10 ms at
+/// the most.
+const SETTLED_MS: u64 = 100;
+
+/// What was read last. A process that is forked has what its parent has read.
+static LAST: Mutex<Option<Known>> = Mutex::new(None);
+
+struct Known {
+    path: PathBuf,
+    stamp: Stamp,
+    config: Config,
+}
+
+/// What tells a file from the same one after a change, and from another one.
+#[derive(PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of a file, where the next change will show in it.
+    fn of(file: &Metadata) -> Option<Stamp> {
+        let changed_ms =
+            u64::try_from(file.ctime()).ok()? * 1000 + file.ctime_nsec() as u64 / 1_000_000;
+        let is_settled = changed_ms + SETTLED_MS < clock::now_ms();
+        (file.is_file() && is_settled).then(|| Stamp {
+            device: file.dev(),
+            inode: file.ino(),
+            size: file.size(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        })
+    }
+}
+
+/// The configuration of the store at `root`; everything default where there is none.
+pub(super) fn read(root: &Path) -> Result<Config> {
+    let path = root.join("config.toml");
+    // Before it is read: what is changed in between shows at the next look.
+    let file = std::fs::symlink_metadata(&path).ok();
+    let stamp = file.as_ref().and_then(Stamp::of);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = &*last
+        && known.path == path
+        && stamp.as_ref() == Some(&known.stamp)
+    {
+        return Ok(known.config.clone());
+    }
+    *last = None;
+    let config = parse(root, &path)?;
+    if let Some(stamp) = stamp {
+        let config = config.clone();
+        *last = Some(Known {
+            path,
+            stamp,
+            config,
+        });
+    }
+    Ok(config)
+}
+
+fn parse(root: &Path, path: &Path) -> Result<Config> {
+    let read = match read_small(path, CONFIG_LIMIT)? {
+        None => return Ok(Config::default()),
+        Some(read) => read,
+    };
+    read.map_err(|Damaged(why)| why)
+        .and_then(|bytes| Config::decode(&bytes).map_err(|why| why.to_string()))
+        .map(|config| config.standing_in(&root.to_string_lossy()))
+        .map_err(|why| Error::Damaged {
+            path: path.to_owned(),
+            why,
+        })
+}
