@@ -291,11 +291,17 @@ impl Plan {
         self.searched && access(file, Access::EXISTS) == Err(rustix::io::Errno::NOENT)
     }
 
+    /// Forget the files in front of the first that is there. Asked in the directory of the command.
+    fn find(&mut self) {
+        let first = self.files.iter().position(|file| !self.passes_over(file));
+        self.files.drain(..first.unwrap_or(0));
+    }
+
     /// Whether the file that will be tried first can be expected to run. Asked in the directory of the
     /// command.
     fn is_expected_to_run(&self) -> bool {
         let pointers = (self.argv.len() + self.env.len()) * size_of::<usize>();
-        let first = self.files.iter().find(|file| !self.passes_over(file));
+        let first = self.files.first();
         self.bytes + pointers <= SURELY_FIT && first.is_some_and(|file| is_program(file))
     }
 }
@@ -344,7 +350,11 @@ fn become_command(
     };
     let ready = place([stdin, stdout, stderr], tree, slot, &channel)
         .and(plan)
-        .and_then(|plan| enter(cwd, mask).map(|()| plan));
+        .and_then(|mut plan| {
+            enter(cwd, mask)?;
+            plan.find();
+            Ok(plan)
+        });
     let outlook = match &ready {
         Ok(plan) if plan.is_expected_to_run() => EXPECTED,
         _ => TO_BE_SEEN,

@@ -1,15 +1,17 @@
 //! The workers that a spawner has forked: what they say of their start, and their end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 use state_machine::id::JobId;
 
 use super::message::Word;
-use crate::worker::FULL;
+use crate::clock;
+use crate::worker::{self, FULL};
 
 /// How much a worker can say of its start, in bytes.
 const LONGEST: usize = 4096;
@@ -21,8 +23,27 @@ pub(super) struct Crew {
     /// Those of them that have not said how their start went.
     starting: HashMap<Pid, Starting>,
     /// Their jobs.
-    jobs: HashSet<JobId>,
+    jobs: HashMap<JobId, Pid>,
+    /// Those that have had a job and can have another; who waits longest is first.
+    without_a_job: VecDeque<Waiting>,
 }
+
+/// A worker that waits for a job.
+#[derive(Debug)]
+struct Waiting {
+    pid: Pid,
+    /// Where it is asked, and ends when this is closed.
+    channel: UnixStream,
+    /// Until when it waits, in time since boot.
+    until: Duration,
+}
+
+/// How long a worker that has had a job waits for another. Where jobs follow each other it is a millisecond, and where the disk is
+/// slow to keep their ends, so many of them come at once.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How many wait at most.
+const MOST_WAITING: usize = 64;
 
 /// A worker that starts.
 #[derive(Debug)]
@@ -35,7 +56,7 @@ struct Starting {
 impl Crew {
     /// Whether a worker was forked for the job and is not reaped.
     pub(super) fn has(&self, job: &JobId) -> bool {
-        self.jobs.contains(job)
+        self.jobs.contains_key(job)
     }
 
     /// How many start.
@@ -53,7 +74,7 @@ impl Crew {
     /// Take in a worker that was just forked. It is heard at the other end of `channel`, which does not block.
     pub(super) fn add(&mut self, pid: Pid, job: JobId, channel: UnixStream) {
         self.workers.insert(pid, job.clone());
-        self.jobs.insert(job);
+        self.jobs.insert(job, pid);
         let starting = Starting {
             channel,
             said: Vec::new(),
@@ -120,16 +141,73 @@ impl Crew {
         std::iter::from_fn(|| wait(WaitOptions::NOHANG).ok().flatten()).collect()
     }
 
+    /// The worker of a job has left it, and can have another: it is asked at the other end of `channel`.
+    pub(super) fn is_without_a_job(
+        &mut self,
+        job: &JobId,
+        channel: UnixStream,
+        pass_on: &mut impl FnMut(Word),
+    ) {
+        let Some(pid) = self.jobs.get(job).copied() else {
+            return;
+        };
+        // All that it had to say of the job was said before that.
+        self.let_off(pid, 0, pass_on);
+        let until = clock::since_boot() + PATIENCE;
+        if self.without_a_job.len() < MOST_WAITING && channel.set_nonblocking(true).is_ok() {
+            self.without_a_job.push_back(Waiting {
+                pid,
+                channel,
+                until,
+            });
+        }
+    }
+
+    /// Have a worker that waits for a job take this one, if there is one.
+    pub(super) fn hand_over(
+        &mut self,
+        job: &JobId,
+        slot: Option<u32>,
+        asked_by: BorrowedFd<'_>,
+    ) -> bool {
+        // The last that came: what it needs is at hand.
+        while let Some(waiting) = self.without_a_job.pop_back() {
+            if worker::ask(&waiting.channel, job, slot, asked_by).is_ok() {
+                self.add(waiting.pid, job.clone(), waiting.channel);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How long it is until one has waited long enough.
+    pub(super) fn rest_without_a_job(&self) -> Option<Duration> {
+        let first = self.without_a_job.front()?;
+        Some(first.until.saturating_sub(clock::since_boot()))
+    }
+
+    /// Let those end that have waited long enough.
+    pub(super) fn dismiss(&mut self) {
+        if self.without_a_job.is_empty() {
+            return;
+        }
+        let now = clock::since_boot();
+        self.without_a_job.retain(|waiting| waiting.until > now);
+    }
+
     /// Let one go that was reaped, and say so.
     pub(super) fn let_go(&mut self, pid: Pid, status: WaitStatus, pass_on: &mut impl FnMut(Word)) {
+        self.without_a_job.retain(|waiting| waiting.pid != pid);
+        self.let_off(pid, code(status), pass_on);
+    }
+
+    /// A worker has left its job, if it has one.
+    fn let_off(&mut self, pid: Pid, left: i32, pass_on: &mut impl FnMut(Word)) {
         self.hear(pid, pass_on);
         self.starting.remove(&pid);
         if let Some(job) = self.workers.remove(&pid) {
             self.jobs.remove(&job);
-            pass_on(Word::Left {
-                job,
-                left: code(status),
-            });
+            pass_on(Word::Left { job, left });
         }
     }
 }

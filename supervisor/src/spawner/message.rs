@@ -55,11 +55,11 @@ pub enum Answer {
         /// The job.
         job: JobId,
     },
-    /// The worker is gone. How the job is, its record says.
+    /// The worker has left the job. How the job is, its record says.
     Left {
         /// The job.
         job: JobId,
-        /// The exit code of the worker, or 128 and the signal that killed it.
+        /// The exit code of the worker, or 128 and the signal that killed it; 0 for one that goes on to another job.
         code: i32,
     },
     /// The spawner itself is gone. Its workers, and asks that were not answered, may have come to anything: look at the

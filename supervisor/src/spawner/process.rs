@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Resource, Rlimit, chdir, getrlimit, setrlimit, setsid};
@@ -21,7 +21,7 @@ use crate::error::{DiskError, Error, Result};
 use crate::process::{mask_all_but_faults, socket_on_stdin};
 use crate::store::Store;
 use crate::sys::{self, Forked};
-use crate::worker::{Terms, become_claiming_worker};
+use crate::worker::{Asked, become_claiming_worker, take_message};
 
 /// How many workers may be starting at a time: each costs a descriptor until it has said how that went. Who asks for more is
 /// made to wait by a socket that is full.
@@ -166,6 +166,7 @@ impl<'a> Spawner<'a> {
             if woken.asked && self.take_asks().is_err() {
                 break;
             }
+            self.crew.dismiss();
         }
         Ok(())
     }
@@ -188,7 +189,9 @@ impl<'a> Spawner<'a> {
                 .iter()
                 .map(|channel| PollFd::from_borrowed_fd(*channel, PollFlags::IN)),
         );
-        match poll(&mut fds, None) {
+        let rest = self.crew.rest_without_a_job();
+        let timeout = rest.and_then(|rest| Timespec::try_from(rest).ok());
+        match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(Woken::default()),
             Err(error) => return Err(error.into()),
@@ -212,14 +215,23 @@ impl<'a> Spawner<'a> {
         self.crew.starting() < self.most_starting && self.unsent.len() < MOST_UNSENT
     }
 
-    /// Pass on which jobs have nothing left of their command.
+    /// Pass on which jobs have nothing left of their command, and which have nothing left at all, so that their worker can have
+    /// another.
     fn hear_of_slots(&mut self) {
         let mut id = [0_u8; LONGEST];
-        while let Ok(length) = self.vacated.recv(&mut id) {
+        while let Ok((length, channel)) =
+            take_message(self.vacated.as_fd(), &mut id, RecvFlags::DONTWAIT)
+        {
             let id = std::str::from_utf8(&id[..length]).ok();
-            if let Some(job) = id.and_then(|id| JobId::parse(id).ok())
-                && self.crew.has(&job)
-            {
+            let Some(job) = id.and_then(|id| JobId::parse(id).ok()) else {
+                continue;
+            };
+            if let Some(channel) = channel {
+                self.crew
+                    .is_without_a_job(&job, channel.into(), &mut |word| {
+                        self.unsent.push_back(encode(&word))
+                    });
+            } else if self.crew.has(&job) {
                 let word = Word::Vacated { job, vacated: true };
                 self.unsent.push_back(encode(&word));
             }
@@ -263,6 +275,9 @@ impl<'a> Spawner<'a> {
             self.unsent.push_back(encode(&word));
             return;
         }
+        if self.crew.hand_over(&ask.job, ask.slot, self.socket.as_fd()) {
+            return;
+        }
         let job = ask.job.clone();
         match self.fork(ask) {
             Ok((pid, channel)) => self.crew.add(pid, job, channel),
@@ -285,13 +300,13 @@ impl<'a> Spawner<'a> {
             Forked::Parent(pid) => Ok((pid, ours)),
             Forked::Child => {
                 let _bomb = sys::NeverUnwind;
-                let terms = Terms {
+                let asked = Asked {
+                    job: ask.job,
                     slot: ask.slot,
-                    lays_in: false,
-                    vacates: Some(vacates),
-                    lodging: None,
+                    channel: theirs,
+                    asked_by,
                 };
-                become_claiming_worker(&self.store.job(&ask.job), theirs, asked_by, terms)
+                become_claiming_worker(&self.store, asked, vacates)
             }
         }
     }

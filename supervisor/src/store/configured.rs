@@ -93,3 +93,42 @@ fn parse(root: &Path, path: &Path) -> Result<Config> {
             why,
         })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_change_shows_at_the_next_look() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("config.toml");
+        let slots = || {
+            let config = read(root.path()).unwrap();
+            config.pool.values().next().and_then(|pool| pool.slots)
+        };
+        let is_known = || {
+            let last = LAST.lock().unwrap();
+            last.as_ref().is_some_and(|known| known.path == path)
+        };
+        assert_eq!(slots(), None);
+        // In place and of the same length, once it is remembered.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        for number in [1, 2, 3] {
+            fs::write(&path, format!("[pool.a]\nslots = {number}\n")).unwrap();
+            assert_eq!(slots(), Some(number));
+            while !is_known() {
+                assert!(Instant::now() < deadline, "it is never remembered");
+                std::thread::yield_now();
+                assert_eq!(slots(), Some(number));
+            }
+            assert_eq!(slots(), Some(number));
+        }
+        fs::write(&path, "[pool.a]\nslots = ?\n").unwrap();
+        assert!(read(root.path()).is_err());
+        fs::remove_file(&path).unwrap();
+        assert_eq!(slots(), None);
+    }
+}

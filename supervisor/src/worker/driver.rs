@@ -44,6 +44,22 @@ pub(super) struct Driver<'a> {
     pub(super) unpublished: bool,
 }
 
+/// How a worker has left its job.
+pub(super) struct Over {
+    /// Its own exit code.
+    pub(super) code: i32,
+    /// Whether the process is as good as a new one.
+    pub(super) can_go_on: bool,
+}
+
+impl Over {
+    /// It could not do what it was there for.
+    pub(super) const BADLY: Over = Over {
+        code: 1,
+        can_go_on: false,
+    };
+}
+
 impl<'a> Driver<'a> {
     /// Set up what the worker sleeps on, and become the parent of every orphan of the tree (F47).
     pub(super) fn new(job: &'a Job, held: Held, terms: Terms) -> std::io::Result<Driver<'a>> {
@@ -93,8 +109,8 @@ impl<'a> Driver<'a> {
         })
     }
 
-    /// Run the job to its end, its pause, or the end of this worker. Returns the worker's own exit code.
-    pub(super) fn run(mut self, report: Report) -> i32 {
+    /// Run the job to its end, its pause, or the end of this worker.
+    pub(super) fn run(mut self, report: Report) -> Over {
         self.report = report;
         let id = self.id.clone();
         let went = course::run(&mut self, &id);
@@ -110,6 +126,7 @@ impl<'a> Driver<'a> {
             terms,
             mut report,
             unpublished,
+            told_to_end,
             ..
         } = self;
         let is_clean = book.inner().is_clean();
@@ -130,19 +147,22 @@ impl<'a> Driver<'a> {
         }
         if unpublished && !is_in_place(job, &holder) {
             // Its maker still has the lock, and goes on with it under another id or not at all: it is not ours to give up.
-            return 1;
+            return Over::BADLY;
         }
         // A request that came while we were leaving is answered now, by us or by its sender (R6).
         let left = job.let_go(Held { holder, descriptor });
         if went.is_err() || left.is_err() || unpublished {
             // A maker that dismissed us waits for the end of this process.
-            return 1;
+            return Over::BADLY;
         }
         if is_clean && lays_in {
             // Nobody waits for us any more, so there is time for what the next start would have to do. It can do without.
             let _ = job.store().lay_in();
         }
-        0
+        Over {
+            code: 0,
+            can_go_on: !told_to_end,
+        }
     }
 
     /// Take in why the worker woke. A job whose directory or lock was removed could not be stopped by anybody any more,

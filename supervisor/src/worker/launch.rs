@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::rc::Rc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::Mode;
@@ -12,13 +13,14 @@ use rustix::process::{chdir, fchdir, setsid, umask};
 use state_machine::course::take::By;
 use state_machine::id::{JobId, PoolName};
 
-use super::driver::Driver;
+use super::driver::{Driver, Over};
 use super::early;
 use super::launcher::Launcher;
+use super::next;
 use super::take::take_in_time;
 use crate::error::{Error, Result};
 use crate::slots::Lodging;
-use crate::store::{Held, Job};
+use crate::store::{Held, Job, Store};
 use crate::sys::{self, Forked};
 
 /// What a worker has said about its start.
@@ -158,7 +160,7 @@ pub(crate) struct Terms {
     /// made and run, and for nothing else.
     pub(crate) lays_in: bool,
     /// Where it says that nothing of the command is left.
-    pub(crate) vacates: Option<UnixDatagram>,
+    pub(crate) vacates: Option<Rc<UnixDatagram>>,
     /// The slot in whose place the job works.
     pub(crate) lodging: Option<Lodging>,
 }
@@ -271,23 +273,67 @@ pub(super) fn become_worker(
 ) -> ! {
     let lock = held.holder.lock().as_fd().as_raw_fd();
     let left = leave_parent(&place, &[lock, report.fd(), terms.lodging_fd()]);
-    work(job, held, report, place, terms, left)
+    sys::exit_now(work(job, held, report, place, terms, left).code)
 }
 
-/// Leave everything of the parent behind, take the job, and be its worker to the end of it. Whoever listens is told "held"
-/// first, or "refused" with the reason; then no worker was there, and nothing was written.
+/// What a claiming worker is asked for, and by whom.
+pub(crate) struct Asked {
+    /// The job.
+    pub(crate) job: JobId,
+    /// The slot that it runs in.
+    pub(crate) slot: Option<u32>,
+    /// Where it is heard how that goes.
+    pub(crate) channel: UnixStream,
+    /// The supervisor is at the other end.
+    pub(crate) asked_by: OwnedFd,
+}
+
+/// Leave everything of the parent behind, take the job, and be its worker to the end of it; and then the same with the next one,
+/// for as long as there is one soon (see [`next`](super::next)). Whoever listens is told "held" first, or "refused" with the
+/// reason; then no worker was there, and nothing was written.
 ///
 /// The job is given back where the supervisor at the other end of `asked_by` is gone by then: the next one may have seen the
 /// job wait, and given its slot to another. One that comes after this look finds the job held (R20).
-pub(crate) fn become_claiming_worker(
+pub(crate) fn become_claiming_worker(store: &Store, asked: Asked, vacates: UnixDatagram) -> ! {
+    let kept = [
+        asked.channel.as_raw_fd(),
+        vacates.as_raw_fd(),
+        asked.asked_by.as_raw_fd(),
+    ];
+    let mut left = leave_parent(&Place::Jobs, &kept);
+    let vacates = Rc::new(vacates);
+    let mut asked = asked;
+    loop {
+        let job = store.job(&asked.job);
+        let over = claim_and_work(&job, asked, vacates.clone(), left);
+        let another = over.can_go_on.then(|| next::wait(&vacates, job.id()));
+        let Some(another) = another.flatten() else {
+            sys::exit_now(over.code)
+        };
+        (asked, left) = (another, Ok(()));
+    }
+}
+
+/// Take a job, and be its worker to the end of it.
+fn claim_and_work(
     job: &Job,
-    channel: UnixStream,
-    asked_by: OwnedFd,
-    mut terms: Terms,
-) -> ! {
+    asked: Asked,
+    vacates: Rc<UnixDatagram>,
+    left: std::io::Result<()>,
+) -> Over {
+    let Asked {
+        slot,
+        channel,
+        asked_by,
+        ..
+    } = asked;
     let mut report = Report::to(channel);
-    let vacates = terms.vacates.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-    let left = leave_parent(&Place::Jobs, &[report.fd(), vacates, asked_by.as_raw_fd()]);
+    let mut terms = Terms {
+        slot,
+        lays_in: false,
+        vacates: Some(vacates),
+        lodging: None,
+    };
     let held = take_in_time(job, By::Queue, &|| is_there(&asked_by)).and_then(|held| {
         match lodge(job, &held) {
             Ok(lodging) => {
@@ -317,7 +363,7 @@ pub(crate) fn become_claiming_worker(
                 "refused"
             };
             report.close(&format!("{word} {}", on_one_line(&error.to_string())));
-            sys::exit_now(1)
+            Over::BADLY
         }
     }
 }
@@ -359,6 +405,7 @@ fn leave_parent(place: &Place, keep: &[RawFd]) -> std::io::Result<()> {
     detach(place)
 }
 
+/// Be the worker of a job that is held, to its end.
 fn work(
     job: &Job,
     held: Held,
@@ -366,7 +413,7 @@ fn work(
     place: Place,
     terms: Terms,
     left: std::io::Result<()>,
-) -> ! {
+) -> Over {
     // The title hides what `--env` gave on the command line; a process that cannot have one runs all the same.
     let _ = sys::set_title(format!("outlive worker {}", job.id()).as_ref());
     let set_up = left.and_then(|()| match &place {
@@ -374,14 +421,13 @@ fn work(
         Place::Staged(_) => Driver::before_publication(job, held, terms),
     });
     drop(place);
-    let code = match set_up {
+    match set_up {
         Ok(driver) => driver.run(report),
         Err(error) => {
             report.close(&format!("no worker can be set up: {error}"));
-            1
+            Over::BADLY
         }
-    };
-    sys::exit_now(code)
+    }
 }
 
 /// A session of our own, no terminal, no directory that could not be unmounted, and files for our eyes only.

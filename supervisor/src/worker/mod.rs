@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `launch` | making a worker by forking it, and what it says of its start |
 //! | `early` | making one before its job can be seen |
+//! | `next` | going on to another job |
 //! | `launcher` | making one from an embedding program, by executing a program that forks it |
 //! | `take` | taking a job to run it |
 //! | `driver` | driving the course of one job, which is [`state_machine::course`], and letting the job go |
@@ -28,12 +29,14 @@ mod fetcher;
 mod hook;
 mod launch;
 mod launcher;
+mod next;
 mod oversee;
 mod take;
 mod tree;
 mod wake;
 
 pub(crate) use early::Early;
-pub(crate) use launch::{FULL, Launched, Start, Terms, become_claiming_worker, launch, launch_in};
+pub(crate) use launch::{Asked, FULL, Launched, Start, become_claiming_worker, launch, launch_in};
 pub use launcher::{Launcher, serve};
 pub(crate) use launcher::{MARK, Role, remember_that_it_asks};
+pub(crate) use next::{ask, take as take_message};
