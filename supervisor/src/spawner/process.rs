@@ -294,8 +294,7 @@ impl<'a> Spawner<'a> {
         let vacates = self.vacates.try_clone()?;
         let asked_by = self.socket.try_clone()?;
         ours.set_nonblocking(true)?;
-        // Read here, it is there for every worker; what is wrong with it is for the worker to say.
-        let _ = self.store.config();
+        self.store.remember_config();
         match sys::fork()? {
             Forked::Parent(pid) => Ok((pid, ours)),
             Forked::Child => {

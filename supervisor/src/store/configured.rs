@@ -54,30 +54,42 @@ impl Stamp {
     }
 }
 
-/// The configuration of the store at `root`; everything default where there is none.
-pub(super) fn read(root: &Path) -> Result<Config> {
-    let path = root.join("config.toml");
-    // Before it is read: what is changed in between shows at the next look.
-    let file = std::fs::symlink_metadata(&path).ok();
-    let stamp = file.as_ref().and_then(Stamp::of);
+impl Known {
+    /// Whether this is what the configuration of the store at `root` says now.
+    fn is_of(&self, root: &Path) -> bool {
+        self.path.parent() == Some(root) && look_at(&self.path).as_ref() == Some(&self.stamp)
+    }
+}
+
+fn look_at(path: &Path) -> Option<Stamp> {
+    std::fs::symlink_metadata(path)
+        .ok()
+        .as_ref()
+        .and_then(Stamp::of)
+}
+
+/// Look at the configuration of the store at `root`; everything is default where there is none.
+///
+/// What is remembered is neither copied nor counted: a worker has as much memory of its own as it writes to.
+pub(super) fn with<T>(root: &Path, look: impl FnOnce(&Config) -> T) -> Result<T> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = &*last
-        && known.path == path
-        && stamp.as_ref() == Some(&known.stamp)
+        && known.is_of(root)
     {
-        return Ok(known.config.clone());
+        return Ok(look(&known.config));
     }
     *last = None;
+    let path = root.join("config.toml");
+    // Before it is read: what is changed in between shows at the next look.
+    let stamp = look_at(&path);
     let config = parse(root, &path)?;
-    if let Some(stamp) = stamp {
-        let config = config.clone();
-        *last = Some(Known {
-            path,
-            stamp,
-            config,
-        });
-    }
-    Ok(config)
+    let seen = look(&config);
+    *last = stamp.map(|stamp| Known {
+        path,
+        stamp,
+        config,
+    });
+    Ok(seen)
 }
 
 fn parse(root: &Path, path: &Path) -> Result<Config> {
@@ -106,8 +118,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("config.toml");
         let slots = || {
-            let config = read(root.path()).unwrap();
-            config.pool.values().next().and_then(|pool| pool.slots)
+            let slots = |config: &Config| config.pool.values().next().and_then(|pool| pool.slots);
+            with(root.path(), slots).unwrap()
         };
         let is_known = || {
             let last = LAST.lock().unwrap();
@@ -127,7 +139,7 @@ mod tests {
             assert_eq!(slots(), Some(number));
         }
         fs::write(&path, "[pool.a]\nslots = ?\n").unwrap();
-        assert!(read(root.path()).is_err());
+        assert!(with(root.path(), |_| ()).is_err());
         fs::remove_file(&path).unwrap();
         assert_eq!(slots(), None);
     }

@@ -157,7 +157,12 @@ impl Store {
     ///
     /// [`Error::Damaged`] when it cannot be read: nothing is done by a default that somebody did not want (R21).
     pub fn config(&self) -> Result<Config> {
-        configured::read(self.root())
+        configured::with(self.root(), Config::clone)
+    }
+
+    /// Have the configuration at hand for every process that is forked from now on. What is wrong with it is told to whoever needs it.
+    pub(crate) fn remember_config(&self) {
+        let _ = configured::with(self.root(), |_| ());
     }
 
     pub(crate) fn disk(&self) -> FsDisk {

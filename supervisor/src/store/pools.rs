@@ -12,6 +12,7 @@ use state_machine::protocol::look::View;
 use state_machine::protocol::pool::{Changed, PoolForgotten, Wish, change_pool, forget_pool};
 use state_machine::record;
 
+use super::configured;
 use super::{Store, processors};
 use crate::error::{Error, Result};
 
@@ -219,8 +220,8 @@ impl Store {
     /// [`Error::NoPool`] where there is none of this name; when the configuration or the record of this pool cannot be read.
     /// That of another one is no matter.
     pub fn pool(&self, name: &PoolName) -> Result<PoolSetup> {
-        let (config, made) = (self.config()?, self.made_pool(name)?);
-        let setup = config.pool(name, made.as_ref());
+        let made = self.made_pool(name)?;
+        let setup = configured::with(self.root(), |config| config.pool(name, made.as_ref()))?;
         setup.ok_or_else(|| Error::NoPool(name.clone()))
     }
 

@@ -18,11 +18,13 @@ use state_machine::id::JobId;
 use super::launch::Asked;
 use crate::{process, sys};
 
-/// What is said to a worker that waits, in bytes. An id has a bound.
-const LONGEST: usize = 4096;
+/// What is said to a worker that waits, in bytes. An id has a bound far below that.
+const LONGEST: usize = 512;
 
 /// Say that `done` is over and that this process can have another job, and wait for that. `None` where it should end: nobody wants
 /// it, or it is not as it was before it had a job.
+// On its own, so that a worker that sleeps over a job has no stack for this.
+#[inline(never)]
 pub(super) fn wait(vacates: &UnixDatagram, done: &JobId) -> Option<Asked> {
     // What its command has left, if anything, has nobody else to look after it.
     if !process::is_empty().unwrap_or(false) {
