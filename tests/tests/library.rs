@@ -280,6 +280,28 @@ fn a_launcher_that_is_not_there_leaves_a_job_that_says_so() {
     bench.audit();
 }
 
+/// A launcher hands the lock of a new job on as its standard input. Whoever opens the file has no lock.
+#[test]
+fn the_file_of_a_lock_is_not_taken_for_the_lock() {
+    let bench = bench!();
+    let steal = |job: &outlive_tests::Job<'_>| {
+        let mut command = bench.verb(["worker"]);
+        command.arg(job.dir());
+        command.stdin(std::fs::File::open(job.file("lock")).unwrap());
+        command.stdout(std::process::Stdio::null());
+        command.status().unwrap()
+    };
+    let job = bench.sh("exec sleep 600");
+    assert!(!steal(&job).success());
+    assert_eq!(bench.workers().len(), 1);
+    job.stop(0);
+    let before = job.status();
+    assert!(!steal(&job).success());
+    assert_eq!(job.status(), before);
+    assert!(bench.workers().is_empty());
+    bench.audit();
+}
+
 #[test]
 fn the_launchers_verb_refuses_what_is_no_job() {
     let bench = bench!();

@@ -386,6 +386,49 @@ fn a_task_that_is_restarted_runs_what_the_file_says_now() {
 }
 
 #[test]
+fn a_job_that_only_bears_the_name_of_a_task_is_not_taken_for_it() {
+    let bench = bench!();
+    let file = "[task.db]\ncommand = \"exec sleep 600\"\n[task.web]\ncommand = \"true\"\nneeds = [\"db\"]\n";
+    let project = Project::new(&bench, file);
+    let id = project
+        .run(&["run", "--name", "db", "--", "sleep", "600"])
+        .expect(0)
+        .text();
+    let outcomes = project.start(&[], 1);
+    let why = format!("its name is that of {id}, which is no job of this task; stop that first");
+    let expected = [
+        ("db".into(), "failed".into(), why),
+        (
+            "web".into(),
+            "skipped".into(),
+            "it needs db, which is not ready".into(),
+        ),
+    ];
+    assert_eq!(outcomes, expected);
+    project.run(&["stop", &id]).expect(0);
+    project.run(&["start"]).expect(0);
+    project.run(&["stop"]).expect(0);
+    bench.audit();
+}
+
+#[test]
+fn a_task_has_the_mask_of_whoever_starts_or_restarts_it() {
+    let bench = bench!();
+    let file = "[task.web]\ncommand = \"umask; exec sleep 600\"\nready = { log = \"\\n\" }\n";
+    let project = Project::new(&bench, file);
+    let outlive = bench.binary().display().to_string();
+    for verb in ["start", "restart"] {
+        let mut shell = bench.program("sh");
+        shell.args(["-c", &format!("umask 027; exec {outlive} {verb} web")]);
+        shell.current_dir(&project.root);
+        bench.end(shell).expect(0);
+        assert_eq!(project.job("web").log_text(), "0027\n", "{verb}");
+    }
+    project.run(&["stop"]).expect(0);
+    bench.audit();
+}
+
+#[test]
 fn any_number_of_starters_start_a_task_once() {
     let bench = bench!();
     let project = Project::new(

@@ -300,7 +300,8 @@ fn a_frozen_tree_is_thawed_so_that_its_handlers_run() {
     let script = "trap 'echo bye > bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done";
     let job = standing(&bench, &["--grace", "15s"], script);
     bench.run(["pause", job.id()]).expect(0);
-    assert_eq!(state_of(job.pid()), Some('T'));
+    // One that was in the kernel stops as it comes out.
+    until("it is stopped", || state_of(job.pid()) == Some('T'));
     job.stop(0);
     assert!(bench.file("bye").exists());
     gone(&bench, &job);

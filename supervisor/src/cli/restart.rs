@@ -5,8 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
-use rustix::fs::Mode;
-use rustix::process::umask;
 use state_machine::id::Name;
 use state_machine::protocol::look::View;
 use state_machine::record::{Descriptor, Failure};
@@ -15,7 +13,7 @@ use super::arguments::{jobs, json, resolve};
 use super::background::ensure_supervised;
 use super::hand_over::{hand_over, say_why_not};
 use super::scope::Scope;
-use super::start::{exit_code, start, tell};
+use super::start::{exit_code, own_mask, start, tell};
 use super::stop::stop_rounds;
 use super::{Verb, exit, print};
 use crate::error::{Error, Result};
@@ -49,7 +47,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         .collect();
     let Meant { jobs, tasks } = meant(&store, &words)?;
     // What we make ourselves is for its owner's eyes only; a command has the mask that is in its descriptor.
-    umask(Mode::from_raw_mode(0o077));
+    let mask = own_mask();
     let mut code = 0;
     let mut is_queued = false;
     for job in &jobs {
@@ -74,7 +72,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     // Last, as tasks are started by threads, and workers are forked by a process that has one.
     for (project, name) in &tasks {
-        let worse = restart_task(&store, project, name, matches.get_flag("json"))?;
+        let worse = restart_task(&store, project, name, mask, matches.get_flag("json"))?;
         code = if code == 0 { worse } else { code };
     }
     Ok(code)
@@ -150,10 +148,16 @@ fn task_of(store: &Store, root: &Path, word: &str) -> Result<Option<(Tasks, Stri
 }
 
 /// Stop the job of a task, and start the task.
-fn restart_task(store: &Store, tasks: &Tasks, name: &str, json: bool) -> anyhow::Result<u8> {
+fn restart_task(
+    store: &Store,
+    tasks: &Tasks,
+    name: &str,
+    mask: u32,
+    json: bool,
+) -> anyhow::Result<u8> {
     let views = store.list_outlines()?.jobs;
     let stopped = stop_rounds(&tasks.rounds(store, &views, &[name], true), None, false);
-    let outcomes = start(store, tasks, &[name], &|name, news| tell(name, news))?;
+    let outcomes = start(store, tasks, &[name], mask, &|name, news| tell(name, news))?;
     if let Some(job) = outcomes.get(name).and_then(|outcome| outcome.job()) {
         announce(job, json)?;
     }

@@ -1,6 +1,7 @@
 //! `outlive start`: start tasks of a project, with all that they need.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use clap::{Arg, ArgMatches, Command};
 use rustix::fs::Mode;
@@ -42,7 +43,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let wanted = wanted(&tasks, matches)?;
     let store = Store::open_default()?;
     let as_json = matches.get_flag("json");
-    let outcomes = start(&store, &tasks, &wanted, &|name, news| {
+    let outcomes = start(&store, &tasks, &wanted, own_mask(), &|name, news| {
         tell(name, news);
         if let (News::Came(Outcome::Ready { job, .. }), false) = (news, as_json) {
             // A reader that has gone away is told nothing more.
@@ -63,19 +64,37 @@ pub(super) fn wanted<'a>(tasks: &'a Tasks, matches: &ArgMatches) -> Result<Vec<&
     }
 }
 
-/// Start these tasks.
+/// The mask of whoever starts tasks, which is for them. What we make ourselves from here on is for its owner's eyes only.
+pub(super) fn own_mask() -> u32 {
+    umask(Mode::from_raw_mode(0o077)).as_raw_mode()
+}
+
+/// Start these tasks, with this file mode creation mask.
 pub(super) fn start(
     store: &Store,
     tasks: &Tasks,
     wanted: &[&str],
+    mask: u32,
+    told: &Tell<'_>,
+) -> Result<BTreeMap<String, Outcome>> {
+    start_until(store, tasks, wanted, mask, &AtomicBool::new(false), told)
+}
+
+/// As [`start`], but nothing more is started once `is_over` says so.
+pub(super) fn start_until(
+    store: &Store,
+    tasks: &Tasks,
+    wanted: &[&str],
+    mask: u32,
+    is_over: &AtomicBool,
     told: &Tell<'_>,
 ) -> Result<BTreeMap<String, Outcome>> {
     let starter = Starter {
         tasks,
         store,
         config: &store.config()?,
-        // What we make ourselves is for its owner's eyes only; the tasks get the mask of whoever starts them.
-        umask: umask(Mode::from_raw_mode(0o077)).as_raw_mode(),
+        umask: mask,
+        is_over,
     };
     Ok(starter.start(wanted, told))
 }

@@ -38,13 +38,16 @@ fn declare(verb: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let store = Store::open_default()?;
     let named = matches.get_many::<String>("job").is_some();
-    let rounds = if named {
+    let (jobs, rounds) = if named {
         named_rounds(&store, matches)?
     } else {
-        unfinished(&store, matches.get_flag("all"))?
+        (Vec::new(), unfinished(&store, matches.get_flag("all"))?)
     };
     let timeout = matches.get_one::<Duration>("timeout").copied();
-    let code = stop_rounds(&rounds, timeout, named);
+    let rounds = [vec![jobs], rounds].concat();
+    // Of a task, what has ended by itself meanwhile has ended as it was asked to.
+    let code = stop_rounds(&rounds[..1], timeout, true);
+    let code = code.max(stop_rounds(&rounds[1..], timeout, false));
     if matches.get_flag("json") {
         let reports: Vec<Report> = rounds
             .iter()
@@ -80,8 +83,9 @@ pub(super) fn stop_rounds(rounds: &[Vec<Job>], timeout: Option<Duration>, named:
     code
 }
 
-/// The jobs that the arguments name, each once. Inside a project, a word that is a task means the task.
-fn named_rounds(store: &Store, matches: &ArgMatches) -> Result<Vec<Vec<Job>>> {
+/// The jobs that the arguments name, each once, and those of the tasks that they name. Inside a project, a word that is a task means
+/// the task.
+fn named_rounds(store: &Store, matches: &ArgMatches) -> Result<(Vec<Job>, Vec<Vec<Job>>)> {
     let words: Vec<&str> = matches
         .get_many::<String>("job")
         .unwrap_or_default()
@@ -108,8 +112,14 @@ fn named_rounds(store: &Store, matches: &ArgMatches) -> Result<Vec<Vec<Job>>> {
             )));
         }
     }
-    rounds.insert(0, jobs);
-    Ok(rounds)
+    let is_of_task = |job: &Job| {
+        rounds
+            .iter()
+            .flatten()
+            .any(|one: &Job| one.id() == job.id())
+    };
+    jobs.retain(|job| !is_of_task(job));
+    Ok((jobs, rounds))
 }
 
 /// The tasks of the project that this is in, if any of the words could be one. Where its file is wrong, words are jobs: what runs can

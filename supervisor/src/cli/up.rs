@@ -3,8 +3,10 @@
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,7 +15,7 @@ use rustix::io::retry_on_intr;
 use super::arguments::flag;
 use super::log::has_ended;
 use super::scope::tasks_here;
-use super::start::{exit_code, start, tell, wanted};
+use super::start::{exit_code, own_mask, start_until, tell, wanted};
 use super::stop::stop_rounds;
 use super::{Verb, exit, print};
 use crate::error::{DiskError, Result};
@@ -24,6 +26,8 @@ use crate::store::{Job, Store};
 
 /// How much is shown of what a task printed that ran already.
 const LINES_BEFORE: u64 = 10;
+/// How long what is being started may take to be seen.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// The colours of the names, as a terminal numbers them.
 const COLOURS: [u8; 6] = [36, 33, 32, 35, 34, 31];
 
@@ -59,7 +63,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let cannot_hear = |error| DiskError::new("hear", Path::new("signals"), error);
     let told = Told::listen().map_err(cannot_hear)?;
     let (over, writer) = io::pipe().map_err(cannot_hear)?;
-    let shown = show_in_background(&store, &tasks, names.clone(), writer);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let shown = show_in_background(&store, &tasks, names.clone(), is_over.clone(), writer);
     if wait(&told, &over).map_err(cannot_hear)? == Woken::Over {
         return match shown.join() {
             Ok(code) => Ok(code?),
@@ -67,14 +72,35 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         };
     }
     if matches.get_flag("stop") {
-        let views = store.list_outlines()?.jobs;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        stop_rounds(&tasks.rounds(&store, &views, &names, false), None, false);
+        stop_what_is_there(&store, &tasks, &names, &is_over)?;
     } else {
         exit::say("the tasks run on; end them with: outlive stop");
     }
     told.obey().map_err(cannot_hear)?;
     Ok(0)
+}
+
+/// Stop the tasks until none is left: one that was being started may have come meanwhile.
+fn stop_what_is_there(
+    store: &Store,
+    tasks: &Tasks,
+    names: &[String],
+    is_over: &AtomicBool,
+) -> Result<()> {
+    is_over.store(true, Ordering::Relaxed);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut looks_left = 2;
+    while looks_left > 0 {
+        let views = store.list_outlines()?.jobs;
+        let rounds = tasks.rounds(store, &views, &names, false);
+        if rounds.is_empty() {
+            looks_left -= 1;
+            std::thread::sleep(BETWEEN_LOOKS);
+        } else {
+            stop_rounds(&rounds, None, false);
+        }
+    }
+    Ok(())
 }
 
 /// What has ended the wait.
@@ -105,21 +131,22 @@ fn show_in_background(
     store: &Store,
     tasks: &Tasks,
     names: Vec<String>,
+    is_over: Arc<AtomicBool>,
     over: PipeWriter,
 ) -> JoinHandle<Result<u8>> {
     let (store, tasks) = (store.clone(), tasks.clone());
     std::thread::spawn(move || {
         let _over = over;
-        show(&store, &tasks, &names)
+        show(&store, &tasks, &names, &is_over)
     })
 }
 
-fn show(store: &Store, tasks: &Tasks, names: &[String]) -> Result<u8> {
+fn show(store: &Store, tasks: &Tasks, names: &[String], is_over: &AtomicBool) -> Result<u8> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let all = tasks.project().in_order(names.iter().copied());
     let prefixes = Prefixes::new(&all);
     let followers = Mutex::new(Vec::new());
-    let outcomes = start(store, tasks, &names, &|name, news| {
+    let outcomes = start_until(store, tasks, &names, own_mask(), is_over, &|name, news| {
         tell(name, news);
         if let News::Begun { job, joined } = news {
             let follower = follow(job.clone(), joined, prefixes.line(name));
@@ -168,7 +195,8 @@ fn follow(job: Job, joined: bool, prefix: Arc<[u8]>) -> JoinHandle<bool> {
         match job.look() {
             Ok(view) => {
                 exit::say(&format!("{} is {}", job.id(), print::condition(&view)));
-                crate::store::exit_code(view.state, &view.status) == 0
+                // Who has seen enough of one that runs on is told nothing else of it.
+                !view.state.is_terminal() || crate::store::exit_code(view.state, &view.status) == 0
             }
             Err(_) => false,
         }

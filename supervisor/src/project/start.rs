@@ -2,6 +2,7 @@
 //! that runs already is joined. Whoever starts waits; if it dies, what was started runs on.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use state_machine::config::Config;
@@ -82,6 +83,8 @@ pub(crate) struct Starter<'a> {
     pub(crate) config: &'a Config,
     /// The file mode creation mask of what is started.
     pub(crate) umask: u32,
+    /// Whether nothing more is to be started.
+    pub(crate) is_over: &'a AtomicBool,
 }
 
 /// What the tasks of one start have come to so far.
@@ -153,18 +156,50 @@ impl Starter<'_> {
 
     fn start_one(&self, name: &str, task: &Task, tell: &Tell<'_>) -> Outcome {
         let failed = |job, why| Outcome::Failed { job, why };
+        if self.is_over.load(Ordering::Relaxed) {
+            return failed(None, "it is not started any more".into());
+        }
         let spec = self.tasks.spec(name, task, self.config, self.umask);
         let (job, is_new) = match self.store.start(spec, &Launcher::this_program()) {
             Ok(started) => started,
             Err(error) => return failed(None, error.to_string()),
         };
         let joined = !is_new;
+        match self.why_not_joined(&job, name, task, joined) {
+            Ok(None) => {}
+            Ok(Some(why)) => return failed(Some(job), why),
+            Err(error) => return failed(Some(job), error.to_string()),
+        }
         tell(name, News::Begun { job: &job, joined });
         match self.await_readiness(&job, task) {
             Ok(None) => Outcome::Ready { job, joined },
             Ok(Some(why)) => failed(Some(job), why),
             Err(error) => failed(Some(job), error.to_string()),
         }
+    }
+
+    /// Why a job that bears the name of the task is not one to be joined, if it is not.
+    fn why_not_joined(
+        &self,
+        job: &Job,
+        name: &str,
+        task: &Task,
+        joined: bool,
+    ) -> Result<Option<String>> {
+        if !joined {
+            return Ok(None);
+        }
+        let view = job.tend()?;
+        if !self.tasks.is_of(&view, name) {
+            return Ok(Some(format!(
+                "its name is that of {}, which is no job of this task; stop that first",
+                job.id()
+            )));
+        }
+        Ok(match view.state {
+            State::Paused | State::Interrupted => not_running(&view, task),
+            _ => None,
+        })
     }
 
     /// Wait until the task is ready; why it is not, if it is not in time.

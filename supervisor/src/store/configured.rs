@@ -18,6 +18,8 @@ const CONFIG_LIMIT: u64 = 1 << 20;
 /// How old a change must be for the next one to have another time, in ms. The clock of a file system goes in steps of 10 ms at
 /// the most.
 const SETTLED_MS: u64 = 100;
+/// The same for file systems that know whole seconds only.
+const COARSELY_SETTLED_MS: u64 = 2_100;
 
 /// What was read last. A process that is forked has what its parent has read.
 static LAST: Mutex<Option<Known>> = Mutex::new(None);
@@ -43,7 +45,12 @@ impl Stamp {
     fn of(file: &Metadata) -> Option<Stamp> {
         let changed_ms =
             u64::try_from(file.ctime()).ok()? * 1000 + file.ctime_nsec() as u64 / 1_000_000;
-        let is_settled = changed_ms + SETTLED_MS < clock::now_ms();
+        let settled_ms = if file.ctime_nsec() == 0 {
+            COARSELY_SETTLED_MS
+        } else {
+            SETTLED_MS
+        };
+        let is_settled = changed_ms + settled_ms < clock::now_ms();
         (file.is_file() && is_settled).then(|| Stamp {
             device: file.dev(),
             inode: file.ino(),

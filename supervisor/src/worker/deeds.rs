@@ -43,8 +43,13 @@ impl Worker for Driver<'_> {
     }
 
     fn random(&mut self) -> u64 {
-        use std::hash::{BuildHasher, Hasher, RandomState};
-        RandomState::new().build_hasher().finish()
+        use rustix::rand::{GetRandomFlags, getrandom};
+        // From the kernel: what a process keeps to draw from is the same in all that were forked from it.
+        let mut drawn = [0; 8];
+        match getrandom(&mut drawn[..], GetRandomFlags::empty()) {
+            Ok(_) => u64::from_ne_bytes(drawn),
+            Err(_) => u64::from(std::process::id()).wrapping_mul(clock::now_ms()),
+        }
     }
 
     fn signal_name(signal: u8) -> String {

@@ -303,16 +303,22 @@ pub(crate) fn become_claiming_worker(store: &Store, asked: Asked, vacates: UnixD
     let mut left = leave_parent(&Place::Jobs, &kept);
     let vacates = Rc::new(vacates);
     let mut asked = asked;
+    let mut jobs_left = MOST_JOBS;
     loop {
+        jobs_left -= 1;
         let job = store.job(&asked.job);
         let over = claim_and_work(&job, asked, vacates.clone(), left);
-        let another = over.can_go_on.then(|| next::wait(&vacates, job.id()));
+        let goes_on = over.can_go_on && jobs_left > 0;
+        let another = goes_on.then(|| next::wait(&vacates, job.id()));
         let Some(another) = another.flatten() else {
             sys::exit_now(over.code)
         };
         (asked, left) = (another, Ok(()));
     }
 }
+
+/// How many jobs one worker has at most: what a process uses up adds up, and its limits count it.
+const MOST_JOBS: u32 = 500;
 
 /// Take a job, and be its worker to the end of it.
 fn claim_and_work(

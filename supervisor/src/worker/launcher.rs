@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{fstat, stat};
+use rustix::fs::{FlockOperation, flock, fstat, stat};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::dup2_stdin;
 use state_machine::course::take::By;
+use state_machine::disk::{Dir, Disk, Read};
 use state_machine::id::JobId;
 use state_machine::protocol::hold::newborn;
 
@@ -275,8 +276,8 @@ pub fn serve(dir: &Path) -> Result<()> {
     launch(&job, held)?.started().map(|_| ())
 }
 
-/// The lock of the job, if this process was started with it as its standard input: then its maker has just made the job, and
-/// nobody else has had it.
+/// The lock of the job, if this process was started with it, locked, as its standard input, and nothing is recorded of the job: then
+/// its maker has just made it, and nobody else has had it. That the file is the job's is not enough: anybody can open it.
 fn given_lock(job: &Job) -> Result<Option<LockFile>> {
     let path = job.dir().join("lock");
     let failed = |error: io::Error| DiskError::new("look at", &path, error);
@@ -291,5 +292,11 @@ fn given_lock(job: &Job) -> Result<Option<LockFile>> {
     let lock = fcntl_dupfd_cloexec(io::stdin(), 3).map_err(|error| failed(error.into()))?;
     let nothing = File::open("/dev/null").map_err(failed)?;
     dup2_stdin(&nothing).map_err(|error| failed(error.into()))?;
-    Ok(Some(LockFile::from(lock)))
+    // Where it is locked by this description, that changes nothing.
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(None);
+    }
+    let dir = Dir::Job(job.id().clone());
+    let is_new = job.store().disk().read_status(&dir)? == Read::Absent;
+    Ok(is_new.then(|| LockFile::from(lock)))
 }

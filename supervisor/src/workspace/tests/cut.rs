@@ -159,7 +159,8 @@ fn a_killed_cut_is_cleared_away() {
         let mut bench = Bench::new();
         let before = bench.cut("before");
         let caller = bench.path("caller");
-        // The minder first, so that it ends nobody; then git's own processes, from the one that was started first.
+        // The minder is stopped first, so that it ends nobody and says nothing to its caller; then all of them are killed, git's own
+        // processes from the one that was started first.
         let script = format!(
             "at=$PPID
             until [ \"$(cat /proc/$at/comm)\" = 'outlive minder' ]; do
@@ -167,7 +168,8 @@ fn a_killed_cut_is_cleared_away() {
                 git=\"$at $git\"
                 at=$(cut -d' ' -f4 /proc/$at/stat)
             done
-            kill -9 $at $(cat '{}') $git",
+            kill -STOP $at
+            kill -9 $(cat '{}') $at $git",
             caller.display()
         );
         for again_by_removal in [false, true] {
