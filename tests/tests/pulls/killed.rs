@@ -175,7 +175,10 @@ fn at_no_moment_a_part_stands_for_the_whole() {
             found.retain(|it| it.is_worker() || it.title.contains("outlive fetcher"));
             if !found.is_empty() {
                 let signal = *dice.pick(&[Signal::INT, Signal::TERM, Signal::KILL]);
-                dice.pick(&found).signal(signal);
+                let victim = dice.pick(&found);
+                victim.signal(signal);
+                // Until then its job runs, and who pulls joins it and is told how it ends.
+                until("what was signalled is gone", || !victim.lives());
             }
             lands();
         }
