@@ -119,7 +119,10 @@ fn a_death_or_a_fault_anywhere_leaves_only_whole_jobs_and_what_is_collected() {
             drop(made);
             assert_eq!(disk.open_handles(), 0);
             assert_whole(&mut disk);
-            assert_eq!(collect(&mut disk, &ticket("c")), Ok(Vec::new()));
+            assert_eq!(
+                collect(&mut disk, &ticket("c"), &mut |_| {}),
+                Ok(Vec::new())
+            );
             assert!(disk.image().names(&Dir::Staging).is_empty(), "R8: staging");
             assert!(disk.image().names(&Dir::Trash).is_empty(), "R8: trash");
             assert_whole(&mut disk);
@@ -224,7 +227,10 @@ fn withdrawing_can_be_broken_off_anywhere() {
             assert!(matches!(made, Err(Fault)));
             drop(made);
             assert_whole(&mut disk);
-            assert_eq!(collect(&mut disk, &ticket("c")), Ok(Vec::new()));
+            assert_eq!(
+                collect(&mut disk, &ticket("c"), &mut |_| {}),
+                Ok(Vec::new())
+            );
             for dir in [Dir::Staging, Dir::Trash] {
                 assert!(disk.image().names(&dir).is_empty());
             }

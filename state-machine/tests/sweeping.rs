@@ -5,11 +5,11 @@
 #[path = "support/fake.rs"]
 mod fake;
 
-use fake::{Fake, How, Image};
+use fake::{Fake, Fault, How, Image};
 use state_machine::disk::{Dir, Name, Place};
 use state_machine::id::{JobId, Ticket};
 use state_machine::job::State;
-use state_machine::protocol::forget::{Forgotten, Swept, sweep};
+use state_machine::protocol::forget::{Forgotten, Sweeping, Swept, sweep};
 use state_machine::protocol::recover::collect;
 use state_machine::record::Status;
 
@@ -61,13 +61,34 @@ fn wanted() -> Vec<(JobId, Ticket)> {
     jobs.into_iter().enumerate().map(named).collect()
 }
 
+/// What a sweep has told of.
+#[derive(Default)]
+struct Told {
+    /// Whether a fault is the end of who sweeps.
+    dies: bool,
+    trashed: Vec<Ticket>,
+    failed: Vec<JobId>,
+}
+
+impl Sweeping<Fault> for Told {
+    fn before(&mut self, trashed: &Ticket) {
+        self.trashed.push(trashed.clone());
+    }
+
+    fn failed(&mut self, id: &JobId, fault: Fault) -> Result<(), Fault> {
+        if self.dies {
+            return Err(fault);
+        }
+        self.failed.push(id.clone());
+        Ok(())
+    }
+}
+
 #[test]
 fn each_job_of_a_sweep_comes_to_what_it_would_alone() {
     let mut disk = store();
-    let mut told = Vec::new();
-    let swept = sweep(&mut disk, &wanted(), &mut |ticket| {
-        told.push(ticket.clone())
-    });
+    let mut told = Told::default();
+    let swept = sweep(&mut disk, &wanted(), &mut told);
     let outcome = |forgotten, is_stubborn| Swept {
         forgotten,
         is_stubborn,
@@ -82,7 +103,8 @@ fn each_job_of_a_sweep_comes_to_what_it_would_alone() {
             outcome(Forgotten::Gone, false),
         ]
     );
-    assert_eq!(told, [ticket("t0"), ticket("t1")]);
+    assert_eq!(told.trashed, [ticket("t0"), ticket("t1")]);
+    assert!(told.failed.is_empty());
     let left = disk.image().names(&Dir::Jobs);
     assert_eq!(left, [b"3-waits".to_vec(), b"4-nameless".to_vec()]);
     assert_eq!(disk.image().names(&Dir::Trash), [b"t1".to_vec()]);
@@ -94,7 +116,11 @@ fn a_sweep_that_dies_anywhere_leaves_jobs_that_are_whole_and_trash_that_is_colle
     for k in 0.. {
         let mut disk = store();
         disk.fail_at(k, How::After);
-        let swept = sweep(&mut disk, &wanted()[..1], &mut |_| {});
+        let mut told = Told {
+            dies: true,
+            ..Told::default()
+        };
+        let swept = sweep(&mut disk, &wanted()[..1], &mut told);
         if swept.is_ok() {
             break;
         }
@@ -107,8 +133,45 @@ fn a_sweep_that_dies_anywhere_leaves_jobs_that_are_whole_and_trash_that_is_colle
             let descriptor = disk.image().bytes(&Place::of_job(&job, Name::Descriptor));
             assert_eq!(descriptor, Some(DESCRIPTOR), "died at {k}");
         }
-        let stubborn = collect(&mut disk, &ticket("c")).expect("nothing fails any more");
+        let trash = disk.image().names(&Dir::Trash);
+        let mut before = Vec::new();
+        let stubborn = collect(&mut disk, &ticket("c"), &mut |trashed| {
+            before.push(trashed.as_str().as_bytes().to_vec());
+        })
+        .expect("nothing fails any more");
         assert!(stubborn.is_empty(), "died at {k}");
+        assert_eq!(before, trash, "died at {k}");
         assert!(disk.image().names(&Dir::Trash).is_empty(), "died at {k}");
+    }
+}
+
+#[test]
+fn what_the_disk_does_not_let_be_done_with_one_job_keeps_nothing_of_the_others() {
+    // The job that ended, with another of its kind after it.
+    let jobs = [(id("1-ended"), ticket("t0")), (id("6-too"), ticket("t1"))];
+    for k in 0.. {
+        let mut disk = store();
+        put(disk.image_mut(), &id("6-too"), State::Done);
+        disk.fail_at(k, How::Before);
+        let mut told = Told::default();
+        let swept = sweep(&mut disk, &jobs, &mut told);
+        if disk.is_armed() {
+            break;
+        }
+        let Ok(swept) = swept else {
+            // Only that it is made final is for all of them at once, and then nothing is deleted.
+            assert!(told.trashed.is_empty() && told.failed.is_empty());
+            continue;
+        };
+        assert_eq!(told.failed.len(), 1, "failed at {k}");
+        for ((job, _), one) in jobs.iter().zip(&swept) {
+            let name = job.as_str().as_bytes().to_vec();
+            let stands = disk.image().names(&Dir::Jobs).contains(&name);
+            match one.forgotten {
+                Forgotten::Failed => assert_eq!(told.failed[0], *job),
+                Forgotten::Trashed(_) => assert!(!stands, "failed at {k}"),
+                ref other => panic!("{job} came to {other:?}, failed at {k}"),
+            }
+        }
     }
 }

@@ -8,6 +8,6 @@ use crate::stage::Stage;
 
 /// Clear both.
 pub(super) fn clear<D: Stage>(disk: &mut D, ticket: &Ticket) -> Result<Outcome, D::Fault> {
-    collect(disk, ticket)?;
+    collect(disk, ticket, &mut |_| {})?;
     Ok(Outcome::Quiet)
 }

@@ -25,22 +25,42 @@ pub enum Forgotten {
     Damaged,
     /// Its descriptor cannot be read, so nobody can say what this is, and it is not ours to delete (R21).
     Unknown,
+    /// The disk does not let us; whoever sweeps has heard why.
+    Failed,
+}
+
+/// Whoever sweeps, and what there is to him besides.
+pub trait Sweeping<F> {
+    /// See to something before a job is deleted, which is in the trash under this ticket: from there nothing brings it back.
+    /// Two who delete the same may both be asked, and one who died may have done some of it.
+    fn before(&mut self, trashed: &Ticket);
+
+    /// The disk does not let us forget a job, or delete it. What is returned is whether that ends the sweep of the others.
+    ///
+    /// # Errors
+    ///
+    /// The same fault, where nothing can go on after it.
+    fn failed(&mut self, id: &JobId, fault: F) -> Result<(), F>;
 }
 
 /// Forget these jobs, each with a ticket of its own, and delete what is left of them. Says what became of each, and in the same
 /// order; of those with more than plain files in them, a directory stays in the trash.
-///
-/// Whoever has to see to something before a job is deleted does it in `before`, with the job's ticket in the trash: from there
-/// nothing brings it back.
 pub fn sweep<D: Disk>(
     disk: &mut D,
     jobs: &[(JobId, Ticket)],
-    before: &mut dyn FnMut(&Ticket),
+    sweeping: &mut impl Sweeping<D::Fault>,
 ) -> Result<Vec<Swept>, D::Fault> {
     let mut swept = Vec::with_capacity(jobs.len());
     for (id, ticket) in jobs {
+        let forgotten = match forget(disk, id, ticket) {
+            Ok(forgotten) => forgotten,
+            Err(fault) => {
+                sweeping.failed(id, fault)?;
+                Forgotten::Failed
+            }
+        };
         swept.push(Swept {
-            forgotten: forget(disk, id, ticket)?,
+            forgotten,
             is_stubborn: false,
         });
     }
@@ -48,10 +68,14 @@ pub fn sweep<D: Disk>(
     if swept.iter().any(trashed) {
         make_final(disk)?;
     }
-    for one in &mut swept {
+    for (one, (id, _)) in swept.iter_mut().zip(jobs) {
         if let Forgotten::Trashed(ticket) = &one.forgotten {
-            before(ticket);
-            one.is_stubborn = !purge(disk, ticket)?;
+            sweeping.before(ticket);
+            match purge(disk, ticket) {
+                Ok(all) => one.is_stubborn = !all,
+                // The rest of it is for the next who collects.
+                Err(fault) => sweeping.failed(id, fault)?,
+            }
         }
     }
     Ok(swept)

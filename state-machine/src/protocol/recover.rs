@@ -54,7 +54,14 @@ pub fn recover_job<D: Disk>(
 
 /// Collect what crashes left in `staging/` and `trash/`. What somebody is building is left alone (R8). Tickets
 /// of trash that holds more than plain files are returned.
-pub fn collect<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Vec<Ticket>, D::Fault> {
+///
+/// What was to be seen to before a job is deleted, and was not when its sweeper died, is seen to in `before`
+/// ([`Sweeping::before`](crate::protocol::forget::Sweeping::before)).
+pub fn collect<D: Disk>(
+    disk: &mut D,
+    ticket: &Ticket,
+    before: &mut dyn FnMut(&Ticket),
+) -> Result<Vec<Ticket>, D::Fault> {
     disk.begins(|_| Call::Collect {
         ticket: ticket.clone(),
     });
@@ -75,6 +82,7 @@ pub fn collect<D: Disk>(disk: &mut D, ticket: &Ticket) -> Result<Vec<Ticket>, D:
     }
     let mut stubborn = Vec::new();
     for trashed in trash.iter().filter_map(ticket_of) {
+        before(&trashed);
         if !purge(disk, &trashed)? {
             stubborn.push(trashed);
         }

@@ -7,7 +7,7 @@ use state_machine::id::{self, JobId, Key, Ticket};
 use state_machine::job::State;
 use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
-use state_machine::protocol::forget::sweep;
+use state_machine::protocol::forget::{Sweeping, sweep};
 use state_machine::protocol::hold::{Holder, TakeOver, record, take_over};
 use state_machine::protocol::recover::{Recovered, collect, recover_job};
 use state_machine::protocol::request::request;
@@ -20,6 +20,17 @@ use state_machine::record::{
 use state_machine::retry::Retry;
 
 use crate::fake::{Fake, Fault, Handle};
+
+/// A sweep that a fault ends.
+struct Dies;
+
+impl Sweeping<Fault> for Dies {
+    fn before(&mut self, _trashed: &Ticket) {}
+
+    fn failed(&mut self, _id: &JobId, fault: Fault) -> Result<(), Fault> {
+        Err(fault)
+    }
+}
 
 /// How a worker's part ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +177,7 @@ pub(crate) fn take(disk: &mut Fake, step: Step, now_ms: u64, ticket: &Ticket) ->
             let Some(id) = chosen(disk, nth) else {
                 return Ok(());
             };
-            for swept in sweep(disk, &[(id.clone(), ticket.clone())], &mut |_| {})? {
+            for swept in sweep(disk, &[(id.clone(), ticket.clone())], &mut Dies)? {
                 assert!(!swept.is_stubborn, "{id} is more than plain files");
             }
         }
@@ -274,6 +285,6 @@ pub(crate) fn recover(disk: &mut Fake, now_ms: u64, ticket: &Ticket) -> Result<(
     for id in jobs(disk) {
         recover_one(disk, &id, now_ms)?;
     }
-    collect(disk, ticket)?;
+    collect(disk, ticket, &mut |_| {})?;
     Ok(())
 }

@@ -174,6 +174,9 @@ fn sweep(store: &Store, config: &Config, spared: &HashSet<JobId>) -> Result<Opti
         if !swept.forgotten.is_empty() {
             tracing::info!(jobs = swept.forgotten.len(), "swept");
         }
+        for left in swept.left {
+            tracing::warn!(%left, "something is left of what is forgotten");
+        }
         for kept in swept.kept {
             tracing::debug!(job = %kept.id, why = kept.why, "not swept");
         }

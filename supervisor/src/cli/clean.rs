@@ -61,9 +61,15 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             print::line(id.as_str())?;
         }
     }
+    for left in &swept.left {
+        exit::say(&format!("something is left of what is forgotten: {left}"));
+    }
     collected?;
     let refused = named && !swept.kept.is_empty();
-    Ok(if refused { exit::REFUSED } else { 0 })
+    Ok(match refused {
+        true => exit::REFUSED,
+        false => u8::from(!swept.left.is_empty()),
+    })
 }
 
 fn sweep(store: &Store, matches: &ArgMatches) -> Result<Swept> {

@@ -1,16 +1,17 @@
 //! Forgetting ended jobs, and collecting what crashes left behind.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use state_machine::disk::{Dir, Disk, Read};
 use state_machine::id::{JobId, Ticket};
-use state_machine::protocol::forget::{Forgotten, sweep};
+use state_machine::protocol::forget::{Forgotten, Sweeping, sweep};
 use state_machine::protocol::recover::collect;
 use state_machine::retention::{Ended, Retention};
 
 use super::{Store, ticket};
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::{DiskError, Error, Result};
 use crate::workspace::erase;
 
 /// What a sweep did.
@@ -20,6 +21,8 @@ pub struct Swept {
     pub forgotten: Vec<JobId>,
     /// The jobs that could not be, each with the reason.
     pub kept: Vec<Kept>,
+    /// Why something is left in the trash of jobs that are forgotten. Whoever collects next tries again.
+    pub left: Vec<Error>,
 }
 
 /// A job that a sweep had to keep.
@@ -29,6 +32,24 @@ pub struct Kept {
     pub id: JobId,
     /// Why.
     pub why: String,
+}
+
+/// Sweeps a store. What the disk does not let be done with one job keeps nothing of the others.
+struct Sweeper<'a> {
+    store: &'a Store,
+    /// The last fault with each.
+    faults: BTreeMap<JobId, DiskError>,
+}
+
+impl Sweeping<DiskError> for Sweeper<'_> {
+    fn before(&mut self, trashed: &Ticket) {
+        self.store.discard(trashed);
+    }
+
+    fn failed(&mut self, id: &JobId, fault: DiskError) -> std::result::Result<(), DiskError> {
+        self.faults.insert(id.clone(), fault);
+        Ok(())
+    }
 }
 
 impl Store {
@@ -54,20 +75,25 @@ impl Store {
     /// Forget these jobs, where they have ended and nothing of them is left (R9).
     pub fn forget(&self, ids: &[JobId]) -> Result<Swept> {
         let jobs: Vec<_> = ids.iter().map(|id| (id.clone(), ticket())).collect();
-        // What a pull has left beside its destination is known by its record only.
-        let mut before =
-            |trashed: &Ticket| crate::pull::discard(&self.trashed(trashed), &self.jobs_dir());
-        let outcomes = sweep(&mut self.disk(), &jobs, &mut before)?;
+        let mut sweeper = Sweeper {
+            store: self,
+            faults: BTreeMap::new(),
+        };
+        let outcomes = sweep(&mut self.disk(), &jobs, &mut sweeper)?;
+        let mut faults = sweeper.faults;
         let mut swept = Swept::default();
         for ((id, ticket), outcome) in jobs.into_iter().zip(outcomes) {
-            if outcome.is_stubborn {
-                self.purge_stubborn(&ticket)?;
-            }
+            let fault = faults.remove(&id);
             let why = match outcome.forgotten {
                 Forgotten::Trashed(_) => {
+                    swept.left.extend(fault.map(Error::from));
+                    if outcome.is_stubborn {
+                        swept.left.extend(self.purge_stubborn(&ticket).err());
+                    }
                     swept.forgotten.push(id);
                     continue;
                 }
+                Forgotten::Failed => fault.map_or_else(String::new, |fault| fault.to_string()),
                 // Another sweep was faster.
                 Forgotten::Gone => continue,
                 Forgotten::Held => "it is held: something of it still runs".into(),
@@ -94,10 +120,18 @@ impl Store {
 
     /// Collect what crashes left in `staging/` and `trash/` (R8).
     pub fn collect(&self) -> Result<()> {
-        for ticket in collect(&mut self.disk(), &ticket())? {
-            self.purge_stubborn(&ticket)?;
+        let mut before = |trashed: &Ticket| self.discard(trashed);
+        let mut left = None;
+        for ticket in collect(&mut self.disk(), &ticket(), &mut before)? {
+            // What is left of one keeps nothing of the others.
+            left = left.or(self.purge_stubborn(&ticket).err());
         }
-        Ok(())
+        left.map_or(Ok(()), Err)
+    }
+
+    /// Remove what a pull in the trash has left beside its destination, which is known by its record only.
+    fn discard(&self, trashed: &Ticket) {
+        crate::pull::discard(&self.trashed(trashed), &self.jobs_dir());
     }
 
     /// Delete a trashed directory that holds directories: a person put them there, and forgot the job with them.

@@ -280,7 +280,7 @@ impl Act {
                 lay_in(disk, &mine)?;
             }
             (Act::Collect, _) => {
-                collect(disk, &mine)?;
+                collect(disk, &mine, &mut |_| {})?;
             }
             (Act::CreateBatch, _) => {
                 let mut both = two_at_once();

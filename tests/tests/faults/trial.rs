@@ -205,7 +205,7 @@ fn put_in_order(root: &Path) -> Result<(), String> {
             other => return Err(format!("{id} looks so afterwards: {other:?}")),
         }
     }
-    let stubborn = collect(&mut disk, &ticket("fresh")).map_err(say)?;
+    let stubborn = collect(&mut disk, &ticket("fresh"), &mut |_| {}).map_err(say)?;
     if stubborn.is_empty() {
         Ok(())
     } else {

@@ -214,6 +214,22 @@ fn what_is_cleaned_leaves_nothing() {
     bench.audit();
 }
 
+/// P13: nor where who cleaned was killed when the job was in the trash already.
+#[test]
+fn what_a_killed_cleaning_has_left_is_removed_by_the_next() {
+    let bench = bench!();
+    let server = halting(Served::of_length(300_000, 24), 1);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 100_000);
+    job.stop(0);
+    until("its worker is gone", || job.worker().is_none());
+    let trash = job.dir().parent().unwrap().with_file_name("trash");
+    fs::rename(job.dir(), trash.join("t")).unwrap();
+    bench.run(["clean"]).expect(0);
+    nothing_is_left(&bench.work());
+    bench.audit();
+}
+
 /// P53: an interrupt of whoever waits is none of the transfer.
 #[test]
 fn who_waits_can_leave() {
