@@ -11,7 +11,7 @@ use crate::mutant::site::{SITES, Site};
 use crate::replay::Wanted;
 
 /// The kinds of replies, one bit each.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "handle",
     "value",
     "broken",
@@ -27,12 +27,13 @@ const KINDS: [&str; 16] = [
     "ended",
     "ended badly",
     "asked",
+    "renewed",
     "failed",
 ];
 
 thread_local! {
     /// What this thread has noted already, by account and place.
-    static NOTED: RefCell<HashMap<(usize, usize), u16>> = RefCell::default();
+    static NOTED: RefCell<HashMap<(usize, usize), u32>> = RefCell::default();
 }
 
 /// An account that worlds share.
@@ -42,21 +43,21 @@ pub struct Coverage(Arc<Mutex<Account>>);
 #[derive(Default)]
 struct Account {
     /// By the place where the effect is asked for: its kind, and the kinds of its replies.
-    replies: HashMap<crate::replay::At, (&'static str, u16)>,
+    replies: HashMap<crate::replay::At, (&'static str, u32)>,
 }
 
 impl Coverage {
     /// Note one reply.
     pub fn note(&self, wanted: &Wanted, reply: &Reply) {
         let bit = KINDS.iter().position(|kind| *kind == reply.kind());
-        let bit = 1u16 << bit.expect("every kind of reply is in the table");
+        let bit = 1u32 << bit.expect("every kind of reply is in the table");
         // Nearly always it is nothing new, and the account need not be locked for that.
         let key = (
             Arc::as_ptr(&self.0) as usize,
             std::ptr::from_ref(wanted.at) as usize,
         );
         let known = NOTED.with_borrow_mut(|noted| {
-            let mask = noted.entry(key).or_insert(0u16);
+            let mask = noted.entry(key).or_insert(0u32);
             let known = *mask & bit != 0;
             *mask |= bit;
             known
@@ -75,7 +76,7 @@ impl Coverage {
     /// The (effect, reply) pairs that were seen: for each effect the kinds of its replies.
     pub fn pairs(&self) -> BTreeMap<&'static str, Vec<&'static str>> {
         let account = self.0.lock().expect("nobody panics while counting");
-        let mut masks: BTreeMap<&'static str, u16> = BTreeMap::new();
+        let mut masks: BTreeMap<&'static str, u32> = BTreeMap::new();
         for &(kind, mask) in account.replies.values() {
             *masks.entry(kind).or_default() |= mask;
         }

@@ -108,6 +108,8 @@ pub enum Wake {
     Failed,
     /// A control file is there.
     Asked,
+    /// What its command is made of has changed.
+    Renewed,
 }
 
 /// What an effect came to.
@@ -265,6 +267,7 @@ impl Reply {
             Reply::Woke(Wake::Ended) => "ended",
             Reply::Woke(Wake::Failed) => "ended badly",
             Reply::Woke(Wake::Asked) => "asked",
+            Reply::Woke(Wake::Renewed) => "renewed",
             Reply::Failed => "failed",
         }
     }
@@ -408,6 +411,7 @@ impl fmt::Display for Reply {
             Reply::Woke(Wake::Failed) => f.write_str("ended badly"),
             Reply::Failed => f.write_str("FAILS"),
             Reply::Woke(Wake::Asked) => f.write_str("asked"),
+            Reply::Woke(Wake::Renewed) => f.write_str("renewed"),
         }
     }
 }

@@ -24,6 +24,20 @@ pub struct Nature {
     pub failing: bool,
     /// They take their time to end when they are told to.
     pub slow: bool,
+    /// What their commands are made of may change, once.
+    pub renewing: bool,
+}
+
+/// What commands are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sources {
+    /// It does not change any more.
+    #[default]
+    Still,
+    /// It may change.
+    MayChange,
+    /// It has changed, and no worker has seen it.
+    Changed,
 }
 
 impl Default for Nature {
@@ -34,6 +48,7 @@ impl Default for Nature {
             lingering: false,
             failing: false,
             slow: false,
+            renewing: false,
         }
     }
 }
@@ -60,6 +75,8 @@ pub struct Machine {
     pub boot: u8,
     /// What its trees are like.
     pub nature: Nature,
+    /// What commands are made of.
+    pub sources: Sources,
     /// The trees that live, by lane.
     trees: Vec<Tree>,
     /// The lanes whose command has failed, and their workers have not seen it. Sorted.
@@ -99,8 +116,10 @@ impl Machine {
             }
             Effect::Wake(id, until, stopping) => {
                 let woke = self.wake(lane, id, *until, *stopping).expect("it sleeps");
-                if woke != Wake::Asked {
-                    self.failed.retain(|failed| *failed != lane);
+                match woke {
+                    Wake::Asked => {}
+                    Wake::Renewed => self.sources = Sources::Still,
+                    Wake::Ended | Wake::Failed => self.failed.retain(|failed| *failed != lane),
                 }
                 Reply::Woke(woke)
             }
@@ -158,7 +177,12 @@ impl Machine {
                 Stopping::No => self.is_asked(id),
                 Stopping::Yes => self.is_asked_more(id),
             };
-            return asked.then_some(Wake::Asked);
+            let renewed = self.sources == Sources::Changed
+                && (until, stopping) == (Until::CommandEnds, Stopping::No);
+            return match asked {
+                true => Some(Wake::Asked),
+                false => renewed.then_some(Wake::Renewed),
+            };
         }
         Some(if self.failed.contains(&lane) {
             Wake::Failed
@@ -295,6 +319,7 @@ impl Machine {
             web: self.web,
             boot: self.boot + 1,
             nature: self.nature,
+            sources: self.sources,
             trees: Vec::new(),
             failed: Vec::new(),
             errands: Vec::new(),

@@ -27,6 +27,8 @@ pub enum Scene {
     QueuedFreezing,
     /// A job that waits, and is tried a second time where its command fails.
     QueuedRetrying,
+    /// A job that waits, and is run anew where what its command is made of changes.
+    QueuedRenewing,
     /// Two jobs that wait, and the second comes after the success of the first.
     Dependent,
     /// The same, and the first was cancelled.
@@ -161,6 +163,7 @@ impl Scene {
             }
             Scene::QueuedResuming => make(Role::Creator, Special::Resumes, Trees::End, 100),
             Scene::QueuedRetrying => make(Role::Creator, Special::Retries, Trees::End, 100),
+            Scene::QueuedRenewing => make(Role::Creator, Special::Renews, Trees::End, 100),
             Scene::QueuedFreezing => make(Role::Creator, Special::Freezes, Trees::End, 100),
             Scene::Laid => make(Role::Layer, Special::Nothing, Trees::End, 100),
             Scene::GarbagePointer => make(Role::Starter, Special::Nothing, Trees::End, 100),
@@ -179,6 +182,7 @@ impl Scene {
             | Scene::Pooled
             | Scene::QueuedResuming
             | Scene::QueuedRetrying
+            | Scene::QueuedRenewing
             | Scene::QueuedFreezing
             | Scene::GarbagePointer
             | Scene::GarbageDescriptor => {}

@@ -13,6 +13,7 @@ pub fn describe(state: &State, action: &Action) -> String {
         .and_then(|lane| Some((lane, state.processes.get(usize::from(lane))?.wants()?)));
     match (action, wanted) {
         (Action::ServerChanges, _) => "(the server has another version)".into(),
+        (Action::SourcesChange, _) => "(what commands are made of changes)".into(),
         (Action::Cut(_), Some((_, effect))) => format!("{effect} -> cut"),
         (Action::LosePower(outcome), _) => format!("(power is lost, outcome {outcome})"),
         (Action::TreeEnds(_), _) => "(its tree ends)".into(),

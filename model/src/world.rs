@@ -10,7 +10,7 @@ use crate::coverage::Coverage;
 use crate::effect::{Effect, Reply};
 use crate::filesystem::Owner;
 use crate::guard::guarded;
-use crate::machine::{Machine, Nature};
+use crate::machine::{Machine, Nature, Sources};
 use crate::mutant::Edit;
 use crate::process::{Process, Progress};
 use crate::role::Part;
@@ -129,6 +129,8 @@ pub enum Action {
     TreeEnds(u8),
     /// The command that the process of this lane started fails.
     CommandFails(u8),
+    /// What commands are made of changes.
+    SourcesChange,
     /// What the server sends to the process of this lane is cut, or nothing comes.
     Cut(u8),
     /// The files on the server are replaced by another version.
@@ -150,7 +152,7 @@ impl Action {
             | Action::CommandFails(lane)
             | Action::Cut(lane)
             | Action::TreeEnds(lane) => Some(lane),
-            Action::ServerChanges | Action::LosePower(_) => None,
+            Action::ServerChanges | Action::SourcesChange | Action::LosePower(_) => None,
         }
     }
 }
@@ -228,6 +230,9 @@ impl Model for World {
             });
             actions.extend(seen.map(|tree| Action::CommandFails(tree.lane)));
         }
+        if state.machine.sources == Sources::MayChange && !state.machine.trees().is_empty() {
+            actions.push(Action::SourcesChange);
+        }
         if state.machine.web.may_change && state.processes.iter().any(Process::is_under_way) {
             actions.push(Action::ServerChanges);
         }
@@ -256,6 +261,7 @@ impl Model for World {
         let Some(lane) = action.lane() else {
             return match action {
                 Action::ServerChanges => "the server changes".into(),
+                Action::SourcesChange => "what commands are made of changes".into(),
                 _ => "power is lost".into(),
             };
         };
@@ -264,7 +270,10 @@ impl Model for World {
             None => "before".into(),
         };
         match action {
-            Action::Step(_) | Action::ServerChanges | Action::LosePower(_) => who,
+            Action::Step(_)
+            | Action::ServerChanges
+            | Action::SourcesChange
+            | Action::LosePower(_) => who,
             Action::Cut(_) => format!("{who} is cut"),
             Action::Fail(_) => format!("{who} fails"),
             Action::FailHalfway(_) => format!("{who} fails half way"),
@@ -288,6 +297,9 @@ impl World {
     fn machine(&self) -> Machine {
         let mut machine = self.scene.machine(self.nature, self.power != Power::Steady);
         machine.web = self.web;
+        if self.nature.renewing {
+            machine.sources = Sources::MayChange;
+        }
         for (lane, part) in (0u8..).zip(&self.parts) {
             if part.role.is_forked() {
                 machine.offer_worker(lane);
@@ -325,6 +337,7 @@ impl World {
             Action::Deny(lane) => self.fail(&mut next, lane, Reply::Opened(Open::Denied)),
             Action::Cut(lane) => self.cut(&mut next, lane),
             Action::ServerChanges => next.machine.web.change(),
+            Action::SourcesChange => next.machine.sources = Sources::Changed,
             Action::TreeEnds(lane) => next.machine.end_command(lane),
             Action::CommandFails(lane) => next.machine.fail_command(lane),
             Action::LosePower(outcome) => {

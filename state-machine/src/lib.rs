@@ -21,6 +21,7 @@
 //! | [`protocol`] | one file per protocol, each an ordinary function over a disk |
 //! | [`course`] | what a worker does from the first attempt to the end, over its deeds |
 //! | [`pull`] | what references, answers of servers and unfinished files mean |
+//! | [`project`], [`pattern`] | what a project file says and what follows from it; patterns for paths |
 //! | [`wire`] | what is said over the socket of a supervisor |
 //! | [`call`], [`tape`] | which protocol began, with what; what a recorded run says, line by line |
 
@@ -36,6 +37,7 @@ pub mod id;
 pub mod job;
 pub mod liveness;
 pub mod maintenance;
+pub mod pattern;
 pub mod place;
 pub mod project;
 pub mod protocol;

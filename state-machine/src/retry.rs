@@ -1,4 +1,4 @@
-//! When a failed attempt is tried again, and how long to wait before it.
+//! When another attempt follows one that has ended, and how long to wait before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Retry {
-    /// How many attempts there are in all; 1 means that a failure is final. 0 counts as 1.
+    /// How many attempts there are; 1 means that a failure is final. 0 counts as 1.
     pub max_attempts: u32,
+    /// Whether those are counted from the last healthy one, and not in all.
+    #[serde(skip_serializing_if = "is_false")]
+    pub in_a_row: bool,
+    /// Whether an attempt that ended well is followed by another, like one that failed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub always: bool,
     /// The longest wait before the second attempt, in ms; it doubles from there.
     pub backoff_ms: u64,
     /// No wait is longer than this, in ms.
@@ -20,6 +26,8 @@ impl Default for Retry {
     fn default() -> Self {
         Retry {
             max_attempts: 1,
+            in_a_row: false,
+            always: false,
             backoff_ms: 1_000,
             max_backoff_ms: 60_000,
             healthy_after_ms: 60_000,
@@ -27,10 +35,17 @@ impl Default for Retry {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 impl Retry {
-    /// Whether another attempt is due after the failure of attempt number `attempt` (from 1).
-    pub fn allows_another(&self, attempt: u32) -> bool {
-        attempt < self.max_attempts
+    /// Whether another attempt is due after the end of attempt number `attempt` (from 1), which was number `in_a_row` of those
+    /// that were not healthy.
+    pub fn allows_another(&self, attempt: u32, in_a_row: u32) -> bool {
+        let counted = if self.in_a_row { in_a_row } else { attempt };
+        counted < self.max_attempts
     }
 
     /// How many failures in a row count for the next wait, after an attempt that ran for `ran_ms`: a healthy
@@ -85,20 +100,31 @@ mod tests {
     }
 
     #[test]
+    fn attempts_are_counted_from_the_last_healthy_one_where_that_is_asked_for() {
+        let retry = Retry {
+            max_attempts: 3,
+            in_a_row: true,
+            ..Retry::default()
+        };
+        assert!(retry.allows_another(100, 2));
+        assert!(!retry.allows_another(3, 3));
+    }
+
+    #[test]
     fn attempts_are_counted_from_one() {
         let retry = Retry {
             max_attempts: 3,
             ..Retry::default()
         };
-        assert!(retry.allows_another(1));
-        assert!(retry.allows_another(2));
-        assert!(!retry.allows_another(3));
+        assert!(retry.allows_another(1, 9));
+        assert!(retry.allows_another(2, 9));
+        assert!(!retry.allows_another(3, 1));
         assert!(
             !Retry {
                 max_attempts: 0,
                 ..retry
             }
-            .allows_another(1)
+            .allows_another(1, 1)
         );
     }
 }

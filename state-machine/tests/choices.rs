@@ -104,6 +104,8 @@ fn retry() -> impl Strategy<Value = Retry> {
     (0..6u32, number(), number(), number()).prop_map(
         |(max_attempts, backoff_ms, max_backoff_ms, healthy_after_ms)| Retry {
             max_attempts,
+            in_a_row: false,
+            always: false,
             backoff_ms,
             max_backoff_ms,
             healthy_after_ms,
@@ -184,7 +186,7 @@ proptest! {
     #[test]
     fn a_job_is_tried_as_often_as_was_asked_and_at_least_once(retry in retry()) {
         let mut attempts = 1;
-        while retry.allows_another(attempts) {
+        while retry.allows_another(attempts, 1) {
             attempts += 1;
         }
         prop_assert_eq!(attempts, retry.max_attempts.max(1));

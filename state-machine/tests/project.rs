@@ -70,6 +70,38 @@ fn what_fails_without_a_number_of_attempts_is_run_again_for_ever() {
 }
 
 #[test]
+fn what_a_service_needs_is_read() {
+    let project = read(
+        r#"
+        [task.web]
+        command = "serve"
+        ready = { notify = true }
+        restart = "always"
+        retry = { attempts = 3 }
+        watch = ["src/**", "./config.toml"]
+        limits = { memory = "512M", cpu = "50%" }
+        hooks = { ready = "say ready", failed = ["alarm"] }
+        "#,
+    );
+    let web = &project.tasks["web"];
+    assert_eq!(web.ready.as_ref().unwrap().signal, Signal::Notify);
+    assert_eq!(web.restart, Restart::Always);
+    let retry = web.retry;
+    assert!(retry.always && retry.in_a_row && retry.max_attempts == 3);
+    assert_eq!(web.watch, ["src/**", "config.toml"]);
+    assert_eq!(web.limits.memory_bytes, Some(512 << 20));
+    assert_eq!(web.limits.cpu_percent, Some(50));
+    assert_eq!(web.on_ready, Some(Invocation::Shell("say ready".into())));
+    assert_eq!(
+        web.on_failure,
+        Some(Invocation::Words(vec!["alarm".into()]))
+    );
+    assert_eq!(web.on_end, None);
+    let never = &read("[task.a]\ncommand = \"x\"\n").tasks["a"].retry;
+    assert!(!never.always && !never.in_a_row);
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_place() {
     let cases = [
         (
@@ -126,7 +158,37 @@ fn what_is_wrong_is_named_with_its_place() {
         (
             "[task.web]\ncommand = \"x\"\nrestart = \"allways\"\n",
             "line 3, column 11: ",
-            "never, on-failure",
+            "'always' was meant?",
+        ),
+        (
+            "[task.web]\ncommand = \"x\"\nready = { notify = false }\n",
+            "line 3, column 9: ",
+            "notify is true",
+        ),
+        (
+            "[task.web]\ncommand = \"x\"\nwatch = [\"../other\"]\n",
+            "line 3, column 10: ",
+            "below the root of the project",
+        ),
+        (
+            "[task.web]\ncommand = \"x\"\nwatch = [\"/etc/x\"]\n",
+            "line 3, column 10: ",
+            "below the root of the project",
+        ),
+        (
+            "[task.web]\ncommand = \"x\"\nlimits = { memory = \"0\" }\n",
+            "line 3, column 21: ",
+            "nothing runs without memory",
+        ),
+        (
+            "[task.web]\ncommand = \"x\"\nlimits = { cpu = \"half\" }\n",
+            "line 3, column 18: ",
+            "write 50%",
+        ),
+        (
+            "[task.web]\ncommand = \"x\"\nhooks = { failed = [] }\n",
+            "line 3, column 20: ",
+            "at least one word",
         ),
         (
             "[task.web]\ncommand = \"x\"\nretry = { attempts = 3 }\n",

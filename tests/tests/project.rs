@@ -3,9 +3,11 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::PathBuf;
 
-use outlive_tests::{Bench, Job, Ran, bench, rounds, until};
+use outlive_tests::{Bench, Job, Process, Ran, bench, rounds, until};
 use serde_json::Value;
 
 /// A project of a bench.
@@ -502,4 +504,219 @@ fn interrupt(pid: u32) {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM).unwrap();
+}
+
+/// Tell a task's worker what the task would tell it.
+fn notify(job: &Job<'_>, words: &str) {
+    let name = job.log_text();
+    let name = name.lines().next().unwrap().strip_prefix('@').unwrap();
+    let to = SocketAddr::from_abstract_name(name).unwrap();
+    let sender = UnixDatagram::unbound().unwrap();
+    sender.send_to_addr(words.as_bytes(), &to).unwrap();
+}
+
+#[test]
+fn a_task_that_says_so_itself_is_ready_then_and_that_is_recorded() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.web]
+        command = "echo $NOTIFY_SOCKET; exec sleep 600"
+        ready = { notify = true }
+        hooks = { ready = "echo $PORT > told" }
+        env = { PORT = "8080" }
+        [task.after]
+        command = "sleep 600"
+        needs = ["web"]
+        "#,
+    );
+    let mut starting = bench.verb(["start", "--json"]);
+    starting.current_dir(&project.root);
+    let starting = bench.background(starting);
+    until("web runs", || project.running() == ["web"]);
+    let web = project.job("web");
+    until("it has said where it is told", || {
+        web.log_text().ends_with('\n')
+    });
+    notify(&web, "STATUS=warming up\nREADY=0");
+    until("what it says is shown", || {
+        web.shown()["status_line"] == "warming up"
+    });
+    assert_eq!(project.running(), ["web"]);
+    notify(&web, "READY=1\nSTATUS=serving");
+    until("what needs it runs", || {
+        project.running() == ["after", "web"]
+    });
+    starting.end().expect(0);
+    assert_eq!(
+        fs::read_to_string(project.root.join("told")).unwrap(),
+        "8080\n"
+    );
+    // Who comes later finds it ready, and tells nobody again.
+    fs::remove_file(project.root.join("told")).unwrap();
+    assert_eq!(project.start(&["after"], 0).len(), 2);
+    assert!(!project.root.join("told").exists());
+    assert_eq!(web.shown()["status_line"], "serving");
+    project.run(&["stop"]).expect(0);
+    assert!(web.status().unwrap().get("ready_at_ms").is_none());
+    bench.audit();
+}
+
+#[test]
+fn a_hook_that_fails_is_said_and_the_task_is_ready_all_the_same() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.web]
+        command = "sleep 600"
+        hooks = { ready = "exit 7" }
+        limits = { cpu = "50%" }
+        "#,
+    );
+    let started = project.run(&["start"]).expect(0);
+    assert!(
+        started.errors().contains("it exited with 7"),
+        "{}",
+        started.errors()
+    );
+    assert!(
+        started.errors().contains("limits.cpu is not held"),
+        "{}",
+        started.errors()
+    );
+    project.run(&["stop"]).expect(0);
+    bench.audit();
+}
+
+#[test]
+fn of_a_failure_one_hook_is_told_and_of_every_end_another() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.good]
+        command = "true"
+        hooks = { failed = "cat > good.failed", ended = "cat > good.ended" }
+        [task.bad]
+        command = "exit 3"
+        hooks = { failed = "cat > bad.failed", ended = "test -s bad.failed && cat > bad.ended" }
+        "#,
+    );
+    project.run(&["start"]);
+    let told = |name: &str| fs::read(project.root.join(name)).unwrap_or_default();
+    until("both have ended and it was told", || {
+        ["good.ended", "bad.ended"]
+            .iter()
+            .all(|name| told(name).ends_with(b"\n"))
+    });
+    let job: Value = serde_json::from_slice(&told("bad.failed")).unwrap();
+    assert_eq!(
+        (&job["task"], &job["exit"]["code"]),
+        (&"bad".into(), &3.into())
+    );
+    assert!(!project.root.join("good.failed").exists());
+    bench.audit();
+}
+
+#[test]
+fn what_is_always_run_again_is_so_until_its_attempts_are_over() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.a]
+        command = "echo ran"
+        restart = "always"
+        retry = { attempts = 3, backoff = "10ms" }
+        [task.b]
+        command = "echo ran; exec sleep 600"
+        restart = "always"
+        retry = { backoff = "10ms" }
+        "#,
+    );
+    project.run(&["start"]);
+    let [a, b] = ["a", "b"].map(|task| project.job(task));
+    a.until_ended();
+    assert_eq!(a.state(), "done");
+    assert_eq!(a.log_text(), "ran\n".repeat(3));
+    // Whatever ends it, but for a stop.
+    for attempt in 2..5 {
+        let command = b.shown()["pid"].as_u64().unwrap();
+        Process::find(command as i32).unwrap().kill();
+        until("it runs again", || {
+            let shown = b.shown();
+            shown["attempt"] == attempt && shown["pid"].as_u64().is_some_and(|pid| pid != command)
+        });
+    }
+    project.run(&["stop", "b"]).expect(0);
+    assert_eq!(b.state(), "cancelled");
+    bench.audit();
+}
+
+#[test]
+fn what_a_task_is_made_of_runs_it_anew_when_it_changes() {
+    for _ in 0..rounds(3) {
+        let bench = bench!();
+        let project = Project::new(
+            &bench,
+            r#"
+            [task.web]
+            command = "cat src/deep/page; exec sleep 600"
+            watch = ["src/**"]
+            [task.other]
+            command = "sleep 600"
+            "#,
+        );
+        let page = project.root.join("src/deep/page");
+        let write = |text: &str| {
+            fs::create_dir_all(page.parent().unwrap()).unwrap();
+            fs::write(&page, text).unwrap();
+        };
+        write("one\n");
+        project.run(&["start"]).expect(0);
+        let web = project.job("web");
+        until("it has begun", || web.log_text() == "one\n");
+        fs::write(project.root.join("elsewhere"), "x").unwrap();
+        write("two\n");
+        until("it was run anew", || web.log_text() == "one\ntwo\n");
+        // Of one that is paused a change waits.
+        bench.run(["pause", web.id()]).expect(0);
+        fs::remove_dir_all(project.root.join("src")).unwrap();
+        write("three\n");
+        assert_eq!(web.state(), "paused");
+        bench.run(["resume", web.id()]).expect(0);
+        until("it was run anew", || web.log_text() == "one\ntwo\nthree\n");
+        let reasons = web.retries();
+        let reasons: Vec<&str> = reasons
+            .iter()
+            .filter_map(|event| event["reason"].as_str())
+            .collect();
+        assert_eq!(reasons.len(), 2, "{reasons:?}");
+        assert_eq!(reasons[0], "src/deep/page has changed");
+        assert_eq!(project.job("other").shown()["attempt"], 1);
+        project.run(&["stop"]).expect(0);
+        bench.audit();
+    }
+}
+
+#[test]
+fn a_process_that_takes_more_memory_than_it_may_gets_none() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.small]
+        command = "ulimit -d; head -c 200m /dev/zero | tail -c 200m | wc -c"
+        limits = { memory = "64M" }
+        "#,
+    );
+    project.run(&["start"]);
+    let job = project.job("small");
+    job.until_ended();
+    let log = job.log_text();
+    assert!(log.starts_with("65536\n"), "{log}");
+    assert!(!log.ends_with("\n209715200\n"), "{log}");
+    bench.audit();
 }

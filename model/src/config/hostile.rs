@@ -9,7 +9,7 @@ use crate::role::Role::{
 };
 use crate::rule::Sight;
 use crate::scene::Scene::{
-    Abandoned, Empty, Ended, Laid, Orphaned, Queued, QueuedFreezing, QueuedRetrying,
+    Abandoned, Empty, Ended, Laid, Orphaned, Queued, QueuedFreezing, QueuedRenewing, QueuedRetrying,
 };
 use crate::world::World;
 
@@ -28,6 +28,11 @@ pub(super) fn hostile() -> Vec<World> {
     };
     let lingering = Nature {
         lingering: true,
+        ..Nature::default()
+    };
+    let renewing = Nature {
+        renewing: true,
+        slow: true,
         ..Nature::default()
     };
     vec![
@@ -91,6 +96,20 @@ pub(super) fn hostile() -> Vec<World> {
         world("retry-power", QueuedRetrying, &[Worker], 0)
             .judged_for_power()
             .retrying(),
+        // What a command is made of changes while it runs: it is run anew, and what is asked meanwhile is honoured.
+        world("renew", QueuedRenewing, &[Worker, Reader], 1)
+            .with_trees(renewing)
+            .seeing(&[Sight::SecondAttempt, Sight::Done, Sight::Orphan]),
+        world("renew-cancel", QueuedRenewing, &[Worker, Client(Cancel)], 1)
+            .with_trees(renewing)
+            .seeing(&[
+                Sight::SecondAttempt,
+                Sight::CancelHonoured,
+                Sight::CancelledWaiting,
+            ]),
+        world("renew-pause", QueuedRenewing, &[Worker, Client(Pause)], 1)
+            .with_trees(renewing)
+            .seeing(&[Sight::SecondAttempt, Sight::PausedWaiting]),
         world("closing-trees", Orphaned, &[Worker, Client(Cancel)], 0).with_trees(closing),
         world("bare-trees", Orphaned, &[Worker, Client(Cancel)], 0).with_trees(bare),
         world(

@@ -104,6 +104,8 @@ pub enum Special {
     Nothing,
     /// It is tried a second time where it fails.
     Retries,
+    /// It is run anew where what its command is made of changes.
+    Renews,
     /// A pause freezes its tree, and does not end it.
     Freezes,
     /// It is run again when its worker was lost.
@@ -386,6 +388,10 @@ impl Special {
         match self {
             Special::Nothing | Special::Made => {}
             Special::Retries => descriptor.retry.max_attempts = 2,
+            Special::Renews => {
+                descriptor.watch.push("src".into());
+                descriptor.retry.in_a_row = true;
+            }
             Special::Freezes => descriptor.pause = PauseMode::Freeze,
             Special::Resumes => descriptor.on_interrupt = OnInterrupt::Resume,
             Special::After => {
@@ -430,6 +436,10 @@ pub fn descriptor() -> Descriptor {
         slots: 1,
         order: 0,
         on_end: None,
+        on_failure: None,
+        watch: Vec::new(),
+        notify: false,
+        limits: Default::default(),
         total_bytes: None,
         previous: None,
         created_at_ms: CREATED_AT_MS,

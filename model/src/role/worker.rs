@@ -11,7 +11,7 @@ use state_machine::job::State;
 use state_machine::protocol::book::Book;
 use state_machine::protocol::create::Durable;
 use state_machine::protocol::hold::{Holder, Recorded};
-use state_machine::record::{Descriptor, Exit, Status, Stopping, What};
+use state_machine::record::{Bytes, Descriptor, Exit, Status, Stopping, What};
 
 use super::keeper::{Asks, Keeping, let_go};
 use super::{Outcome, Part};
@@ -203,6 +203,7 @@ impl<D: Stage> Worker for Driver<'_, D> {
         };
         let exit = match self.disk.wake(&self.id, until, stopping)? {
             Wake::Asked => return Ok(Woke::Look),
+            Wake::Renewed => return Ok(Woke::Renewed("changed".into())),
             Wake::Ended => Exit::Code(0),
             Wake::Failed => Exit::Code(1),
         };
@@ -260,8 +261,8 @@ impl<D: Stage> Worker for Driver<'_, D> {
         Ok(self.disk.back_off(&self.id)? == Wake::Ended)
     }
 
-    fn start_hook(&mut self) -> Result<Option<Result<(), String>>, D::Fault> {
-        Ok(None)
+    fn start_hook(&mut self, _: &[Bytes]) -> Result<Result<(), String>, D::Fault> {
+        Ok(Ok(()))
     }
 
     fn watch_hook(&mut self, (): &mut (), _: Option<&mut Tree>) -> Result<HookWoke, D::Fault> {

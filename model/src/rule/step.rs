@@ -84,7 +84,10 @@ fn unpromised(files: &Filesystem, id: &JobId) -> Option<String> {
         ));
     }
     let attempt = files.status_of(id).map_or(0, |status| status.attempt);
-    let promised = files.descriptor_of(id)?.retry.max_attempts.max(1);
+    let descriptor = files.descriptor_of(id)?;
+    // What a command is made of changes once at most.
+    let anew = u32::from(!descriptor.watch.is_empty());
+    let promised = descriptor.retry.max_attempts.max(1) + anew;
     (attempt > promised).then(|| format!("attempt {attempt} is made, and {promised} were promised"))
 }
 

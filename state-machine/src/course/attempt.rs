@@ -96,7 +96,7 @@ impl<W: Worker> Course<'_, W> {
         self.answer()?;
         self.worker.say_over();
         if state.is_terminal() {
-            self.tell_hook(None)?;
+            self.tell_hooks(None)?;
         }
         Ok(Some(Parting::Recorded))
     }
@@ -149,6 +149,7 @@ impl<W: Worker> Course<'_, W> {
             status.status_line = None;
             status.message = None;
             status.exit = None;
+            status.ready_at_ms = None;
         })?;
         if written != Written::Yes {
             self.worker.dismiss(ready)?;
@@ -159,7 +160,7 @@ impl<W: Worker> Course<'_, W> {
 
     fn cannot_start(&mut self, refused: Refused) -> Result<Next, W::Fault> {
         let Refused { failure, message } = refused;
-        if failure == Failure::Start && self.may_retry() {
+        if failure == Failure::Start && self.may_retry(0) {
             self.worker.say_started();
             return self.again(message, 0, 0);
         }
@@ -180,14 +181,22 @@ impl<W: Worker> Course<'_, W> {
         })?;
         self.answer()?;
         self.worker.say_over();
-        self.tell_hook(None)?;
+        self.tell_hooks(None)?;
         Ok(Next::Leave(Parting::Recorded))
     }
 
-    /// Whether a failure of this attempt is not final.
-    pub(super) fn may_retry(&self) -> bool {
+    /// Whether another attempt follows this one, which ran for `ran_ms`.
+    pub(super) fn may_retry(&self, ran_ms: u64) -> bool {
         let attempt = self.worker.status().attempt.max(1);
-        self.worker.descriptor().retry.allows_another(attempt)
+        let retry = self.worker.descriptor().retry;
+        retry.allows_another(attempt, retry.failures_in_a_row(self.failures, ran_ms))
+    }
+
+    /// See to another attempt at once, as what the command is made of has changed. That is no failure, and those before it were
+    /// of something else.
+    pub(super) fn renew(&mut self, reason: String) -> Result<Next, W::Fault> {
+        self.failures = 0;
+        self.another(reason, 0)
     }
 
     /// Record that another attempt is due, and when, after one that ran for `ran_ms`; not before `after_ms` have passed.
@@ -200,7 +209,10 @@ impl<W: Worker> Course<'_, W> {
         let retry = self.worker.descriptor().retry;
         self.failures = retry.failures_in_a_row(self.failures, ran_ms);
         let delay_ms = retry.delay_ms(self.failures, self.worker.random());
-        let delay_ms = delay_ms.max(after_ms);
+        self.another(reason, delay_ms.max(after_ms))
+    }
+
+    fn another(&mut self, reason: String, delay_ms: u64) -> Result<Next, W::Fault> {
         let attempt = self.worker.status().attempt.max(1) + 1;
         let due_ms = self.worker.now_ms().saturating_add(delay_ms);
         let note = What::Retry {
@@ -215,6 +227,7 @@ impl<W: Worker> Course<'_, W> {
             status.stopping = None;
             status.status_line = None;
             status.next_attempt_at_ms = Some(due_ms);
+            status.ready_at_ms = None;
             status.message = Some(reason);
         })?;
         Ok(Next::Retry(delay_ms))

@@ -16,18 +16,28 @@ impl<W: Worker> Course<'_, W> {
             Some(Why::Shutdown) => Ok(Next::Leave(Parting::Unrecorded)),
             Some(Why::Cancel) => self.conclude_cancelled(end),
             Some(Why::Pause) => self.conclude_paused(None),
-            Some(Why::Timeout | Why::NextAttempt) | None => {
+            Some(Why::Timeout | Why::NextAttempt | Why::Renew) | None => {
                 if attempt.frozen {
                     // It was killed where it stood. What is left of it must be able to end.
                     self.thaw(&mut attempt)?;
+                }
+                if let (Some(Why::Renew), Some(reason)) = (attempt.why, attempt.renewed.take()) {
+                    return self.renew(reason);
                 }
                 match (self.failure_of(&end, attempt.why), &end.cause) {
                     // There may be room tomorrow, and what has arrived is kept.
                     (Some(reason), Some(Cause::NoRoom { .. })) => {
                         self.conclude_paused(Some(reason))
                     }
-                    (Some(reason), cause) if self.may_retry_after(&attempt, cause.as_ref()) => {
+                    (Some(reason), cause)
+                        if self.may_retry_after(&attempt, &end, cause.as_ref()) =>
+                    {
                         self.see_to_retry(attempt, end, reason)
+                    }
+                    (None, _)
+                        if self.worker.descriptor().retry.always && self.may_retry(end.ran_ms) =>
+                    {
+                        self.see_to_retry(attempt, end, "ended, and is always run again".into())
                     }
                     (failed, _) => self.conclude_ended(attempt, end, failed),
                 }
@@ -36,9 +46,14 @@ impl<W: Worker> Course<'_, W> {
     }
 
     /// Whether this failure of an attempt is not final. A transfer that got on was worth it, whatever its number.
-    fn may_retry_after(&self, attempt: &Attempt<W::Tree>, cause: Option<&Cause>) -> bool {
+    fn may_retry_after(
+        &self,
+        attempt: &Attempt<W::Tree>,
+        end: &End,
+        cause: Option<&Cause>,
+    ) -> bool {
         match (&self.worker.descriptor().kind, cause) {
-            (Kind::Command(_), _) => self.may_retry(),
+            (Kind::Command(_), _) => self.may_retry(end.ran_ms),
             (Kind::Pull(_), Some(Cause::Never { .. })) => false,
             (Kind::Pull(_), _) => {
                 let failures = if self.has_moved(attempt) {
@@ -46,7 +61,10 @@ impl<W: Worker> Course<'_, W> {
                 } else {
                     self.failures + 1
                 };
-                self.worker.descriptor().retry.allows_another(failures)
+                self.worker
+                    .descriptor()
+                    .retry
+                    .allows_another(failures, failures)
             }
         }
     }
@@ -66,7 +84,7 @@ impl<W: Worker> Course<'_, W> {
         })?;
         self.answer()?;
         self.worker.say_over();
-        self.tell_hook(None)?;
+        self.tell_hooks(None)?;
         Ok(Next::Leave(Parting::Recorded))
     }
 
@@ -118,10 +136,10 @@ impl<W: Worker> Course<'_, W> {
         self.worker.say_over();
         if left == 0 {
             self.answer()?;
-            self.tell_hook(None)?;
+            self.tell_hooks(None)?;
         } else {
             // A cancel that came too late for the command is for what it left behind: it is answered when that is gone.
-            self.tell_hook(Some(&mut attempt.tree))?;
+            self.tell_hooks(Some(&mut attempt.tree))?;
             self.linger(attempt)?;
             self.answer()?;
         }

@@ -15,7 +15,7 @@
 //! | `attempt` | what is asked before a start, the start itself, and the wait for the next one |
 //! | `oversee` | a command that runs: what is asked of it meanwhile |
 //! | `end` | what an end is recorded as; what it has left |
-//! | `hook` | the command that is told of the end |
+//! | `hook` | the commands that are told of the end |
 //!
 //! The order in which things are done, and what keeps it:
 //!
@@ -36,7 +36,7 @@ mod oversee;
 pub mod take;
 pub mod worker;
 
-pub use worker::{End, HookWoke, Refused, Search, Show, Until, Why, Woke, Worker, Written};
+pub use worker::{End, HookWoke, Notice, Refused, Search, Show, Until, Why, Woke, Worker, Written};
 
 use crate::control::Request;
 use crate::id::JobId;
@@ -69,7 +69,7 @@ pub fn run<W: Worker>(worker: &mut W, id: &JobId) -> Result<Parting, W::Fault> {
 struct Course<'a, W> {
     worker: &'a mut W,
     id: &'a JobId,
-    /// Failed attempts in a row, for the backoff.
+    /// Attempts in a row that have ended and were not healthy, for the backoff and for how many there may be.
     failures: u32,
 }
 
@@ -160,6 +160,7 @@ impl<W: Worker> Course<'_, W> {
         let now_ms = self.worker.now_ms();
         let mut written = self.record(Durable::Yes, Vec::new(), |status| {
             change(status);
+            status.ready_at_ms = None;
             if status.state.is_terminal() && !had_ended {
                 // A wall clock can be set back; a job never ends before it starts.
                 status.ended_at_ms = Some(now_ms.max(status.started_at_ms.unwrap_or(0)));

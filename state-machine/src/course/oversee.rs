@@ -12,6 +12,8 @@ pub(super) struct Attempt<T> {
     pub(super) tree: T,
     /// Why it is being ended, if it is.
     pub(super) why: Option<Why>,
+    /// What has changed, where that is why.
+    pub(super) renewed: Option<String>,
     /// Whether a pause has frozen it.
     pub(super) frozen: bool,
     /// Whether a transfer may register what it has fetched.
@@ -37,6 +39,7 @@ impl<T> Attempt<T> {
         Attempt {
             tree,
             why: None,
+            renewed: None,
             frozen: false,
             registering: Registering::No,
             before: status.account.as_deref().copied().unwrap_or_default(),
@@ -66,6 +69,12 @@ impl<W: Worker> Course<'_, W> {
                 Woke::Look => {}
                 Woke::Late => self.end_if_let(attempt, Why::Timeout)?,
                 Woke::ToldToEnd => self.end_if_let(attempt, Why::Shutdown)?,
+                // What has ended is not run anew.
+                Woke::Renewed(_) if until == Until::Empty => {}
+                Woke::Renewed(reason) => {
+                    self.end_if_let(attempt, Why::Renew)?;
+                    attempt.renewed = Some(reason);
+                }
                 Woke::Show(Show::Said(word)) => self.hear(attempt, word)?,
                 Woke::Show(what) => self.show(what)?,
             }
@@ -73,12 +82,23 @@ impl<W: Worker> Course<'_, W> {
     }
 
     pub(super) fn show(&mut self, what: Show) -> Result<(), W::Fault> {
+        let now_ms = self.worker.now_ms();
         self.note_down(|status| match what {
             Show::Stopping(stopping) => status.stopping = Some(stopping),
             Show::Surviving(names) => {
                 status.message = Some(format!("cannot be ended yet: {names}"));
             }
             Show::Dropped(bytes) => status.dropped_bytes = Some(bytes),
+            // Of one that has ended nobody waits for it to be ready.
+            Show::Notified(_) if status.state.is_terminal() => {}
+            Show::Notified(notice) => {
+                if notice.ready {
+                    status.ready_at_ms.get_or_insert(now_ms);
+                }
+                if let Some(line) = notice.status_line {
+                    status.status_line = Some(line);
+                }
+            }
             // Nothing but a transfer that is overseen says anything.
             Show::Said(_) => {}
         })?;

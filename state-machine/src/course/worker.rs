@@ -5,7 +5,7 @@ use crate::disk::Disk;
 use crate::protocol::book::Book;
 use crate::protocol::create::Durable;
 use crate::pull::word::{Cause, Word};
-use crate::record::{Descriptor, Exit, Failure, Status, Stopping, What};
+use crate::record::{Bytes, Descriptor, Exit, Failure, Status, Stopping, What};
 
 /// A worker that holds a job.
 ///
@@ -143,7 +143,8 @@ pub trait Worker {
     /// Set the time of the next attempt, in so many ms from now.
     fn set_alarm(&mut self, delay_ms: u64);
 
-    /// Sleep until that time, or until something may have been asked. Whether that time has come.
+    /// Sleep until that time, or until something may have been asked. Whether that time has come, or the command is to be run anew
+    /// before it.
     #[track_caller]
     fn await_alarm(&mut self) -> Result<bool, Self::Fault>;
 
@@ -159,8 +160,8 @@ pub trait Worker {
     /// Say that the start cannot be recorded.
     fn say_unrecorded(&mut self) {}
 
-    /// Start the command that is told of the end, where there is one to be started; or why it does not run.
-    fn start_hook(&mut self) -> Result<Option<Result<Self::Hook, String>>, Self::Fault>;
+    /// Start a command that is told of the end; or why it does not run.
+    fn start_hook(&mut self, argv: &[Bytes]) -> Result<Result<Self::Hook, String>, Self::Fault>;
 
     /// Sleep over that command, and carry the output of what the job has left.
     #[track_caller]
@@ -222,8 +223,10 @@ pub enum Why {
     Timeout,
     /// The worker itself was told to end.
     Shutdown,
-    /// The command has failed and left processes, which must go before it is tried again (R11).
+    /// The command has ended and left processes, which must go before it is run again (R11).
     NextAttempt,
+    /// What the command is made of has changed: it is to be run anew.
+    Renew,
 }
 
 /// Why the worker woke over a tree.
@@ -237,6 +240,8 @@ pub enum Woke {
     Late,
     /// The worker was told to end. Only where nothing is being ended.
     ToldToEnd,
+    /// What the command is made of has changed, for this reason. Only where nothing is being ended.
+    Renewed(String),
     /// This is worth a record.
     Show(Show),
 }
@@ -252,6 +257,17 @@ pub enum Show {
     Dropped(u64),
     /// A transfer says this.
     Said(Word),
+    /// The command says this of itself.
+    Notified(Notice),
+}
+
+/// What a command says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether it says that it is ready.
+    pub ready: bool,
+    /// What it does, for people.
+    pub status_line: Option<String>,
 }
 
 /// How a command ended.

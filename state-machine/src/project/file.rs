@@ -1,20 +1,15 @@
 //! What is written in a project file, read strictly: a word that means nothing is an error with its place.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer};
-use toml::Spanned;
+use serde::Deserialize;
 
 use super::place::{BadProject, nearest};
-use crate::id::{BadWord, Name};
+use super::written::{WrittenProject, WrittenTask};
+use crate::id::Name;
+use crate::record::Limits;
 use crate::retry::Retry;
-use crate::units;
-
-/// How long a task may take to be ready when nobody says otherwise.
-const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The tasks of a project, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +41,15 @@ pub struct Task {
     pub timeout: Option<Duration>,
     /// How long a stop waits before it forces.
     pub grace: Option<Duration>,
-    /// The commands that are told when its job has ended.
+    /// The files that it is made of, as patterns from the root of the project: when one changes, it is run anew.
+    pub watch: Vec<String>,
+    /// What it may use.
+    pub limits: Limits,
+    /// The command that is run when it is ready, by whoever has started it.
+    pub on_ready: Option<Invocation>,
+    /// The command that is told when its job has failed.
+    pub on_failure: Option<Invocation>,
+    /// The command that is told when its job has ended.
     pub on_end: Option<Invocation>,
 }
 
@@ -71,6 +74,7 @@ impl Invocation {
 
 /// What happens when a task ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// Nothing: it has ended.
@@ -78,6 +82,8 @@ pub enum Restart {
     Never,
     /// Where it failed, it is run again.
     OnFailure,
+    /// It is run again, however it has ended.
+    Always,
 }
 
 /// When a task is ready.
@@ -102,6 +108,8 @@ pub enum Signal {
     File(String),
     /// The task has printed this.
     Log(String),
+    /// The task says so itself, by sd_notify(3).
+    Notify,
     /// It has been running for so long.
     Delay(Duration),
 }
@@ -160,222 +168,5 @@ impl Project {
     /// The task whose name is most like this word.
     pub fn nearest(&self, word: &str) -> Option<&str> {
         nearest(word, self.tasks.keys().map(String::as_str))
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct WrittenProject {
-    task: BTreeMap<Spanned<String>, WrittenTask>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenTask {
-    command: Spanned<Invocation>,
-    #[serde(default)]
-    needs: Vec<Spanned<String>>,
-    #[serde(default)]
-    ready: Option<Spanned<WrittenReady>>,
-    #[serde(default)]
-    restart: Restart,
-    #[serde(default)]
-    retry: WrittenRetry,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    cwd: Option<String>,
-    #[serde(default)]
-    timeout: Option<Length>,
-    #[serde(default)]
-    grace: Option<Length>,
-    #[serde(default)]
-    hooks: Hooks,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Hooks {
-    ended: Option<Invocation>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenReady {
-    tcp: Option<String>,
-    http: Option<String>,
-    command: Option<Invocation>,
-    file: Option<String>,
-    log: Option<String>,
-    delay: Option<Length>,
-    timeout: Option<Length>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct WrittenRetry {
-    attempts: Option<Spanned<u32>>,
-    backoff: Option<Backoff>,
-}
-
-impl WrittenTask {
-    fn read(&self, text: &str, name: &str) -> Result<Task, BadProject> {
-        let job = Name::of_project_task(name).map_err(|why: BadWord| {
-            BadProject::at(text, self.command.span(), format!("'{name}' {why}"))
-        })?;
-        if self.command.get_ref().argv().is_empty() {
-            let why = "a command has at least one word";
-            return Err(BadProject::at(text, self.command.span(), why));
-        }
-        let ready = self
-            .ready
-            .as_ref()
-            .map(|ready| {
-                let read = ready.get_ref().read();
-                read.map_err(|why| BadProject::at(text, ready.span(), why))
-            })
-            .transpose()?;
-        Ok(Task {
-            job,
-            command: self.command.get_ref().clone(),
-            needs: self
-                .needs
-                .iter()
-                .map(|need| need.get_ref().clone())
-                .collect(),
-            ready,
-            restart: self.restart,
-            retry: self.read_retry(text)?,
-            env: self.env.clone(),
-            cwd: self.cwd.clone(),
-            timeout: self.timeout.map(|length| length.0),
-            grace: self.grace.map(|length| length.0),
-            on_end: self.hooks.ended.clone(),
-        })
-    }
-
-    fn read_retry(&self, text: &str) -> Result<Retry, BadProject> {
-        let mut retry = Retry::default();
-        if let Some(backoff) = &self.retry.backoff {
-            retry.backoff_ms = in_ms(backoff.first);
-            retry.max_backoff_ms = in_ms(backoff.longest);
-        }
-        match (self.restart, &self.retry.attempts) {
-            (_, Some(attempts)) if *attempts.get_ref() == 0 => {
-                let why = "an attempt is the least there can be";
-                return Err(BadProject::at(text, attempts.span(), why));
-            }
-            (Restart::Never, Some(attempts)) => {
-                let why = "attempts are for restart = \"on-failure\"";
-                return Err(BadProject::at(text, attempts.span(), why));
-            }
-            (Restart::Never, None) => {}
-            (Restart::OnFailure, attempts) => {
-                let attempts = attempts.as_ref().map(|attempts| *attempts.get_ref());
-                retry.max_attempts = attempts.unwrap_or(u32::MAX);
-            }
-        }
-        Ok(retry)
-    }
-}
-
-impl WrittenReady {
-    fn read(&self) -> Result<Ready, &'static str> {
-        let signals = [
-            self.tcp.clone().map(Signal::Tcp),
-            self.http.clone().map(Signal::Http),
-            self.command.clone().map(Signal::Command),
-            self.file.clone().map(Signal::File),
-            self.log.clone().map(Signal::Log),
-            self.delay.map(|delay| Signal::Delay(delay.0)),
-        ];
-        let mut given = signals.into_iter().flatten();
-        let (Some(signal), None) = (given.next(), given.next()) else {
-            return Err("ready takes one of tcp, http, command, file, log and delay");
-        };
-        match &signal {
-            Signal::Tcp(address) if !has_port(address) => {
-                return Err("tcp takes a host and a port, like 127.0.0.1:5432");
-            }
-            Signal::Http(address) if !address.starts_with("http://") => {
-                return Err("http takes an address that begins with http://");
-            }
-            Signal::Command(command) if command.argv().is_empty() => {
-                return Err("a command has at least one word");
-            }
-            Signal::Log(text) if text.is_empty() => return Err("everything is in an empty text"),
-            _ => {}
-        }
-        Ok(Ready {
-            signal,
-            timeout: self.timeout.map_or(READY_TIMEOUT, |length| length.0),
-        })
-    }
-}
-
-fn has_port(address: &str) -> bool {
-    address
-        .rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-}
-
-fn in_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A length of time.
-#[derive(Clone, Copy)]
-struct Length(Duration);
-
-impl<'de> Deserialize<'de> for Length {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Length, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        units::duration(&text)
-            .map(Length)
-            .map_err(de::Error::custom)
-    }
-}
-
-/// `1s..1m`: the longest first wait, and the longest of all.
-struct Backoff {
-    first: Duration,
-    longest: Duration,
-}
-
-impl<'de> Deserialize<'de> for Backoff {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Backoff, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let (first, longest) = text.split_once("..").unwrap_or((&text, &text));
-        let read = |word| units::duration(word).map_err(de::Error::custom);
-        let (first, longest) = (read(first)?, read(longest)?);
-        if first > longest {
-            let why = format!("'{text}' begins with the longer wait; write it the other way round");
-            return Err(de::Error::custom(why));
-        }
-        Ok(Backoff { first, longest })
-    }
-}
-
-impl<'de> Deserialize<'de> for Invocation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Invocation, D::Error> {
-        struct Either;
-
-        impl<'de> Visitor<'de> for Either {
-            type Value = Invocation;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a line for a shell, or a list of words")
-            }
-
-            fn visit_str<E: de::Error>(self, line: &str) -> Result<Invocation, E> {
-                Ok(Invocation::Shell(line.to_owned()))
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, words: A) -> Result<Invocation, A::Error> {
-                let words = Vec::deserialize(de::value::SeqAccessDeserializer::new(words))?;
-                Ok(Invocation::Words(words))
-            }
-        }
-        deserializer.deserialize_any(Either)
     }
 }

@@ -4,6 +4,7 @@
 mod file;
 mod order;
 mod place;
+mod written;
 
 pub use file::{Invocation, Project, Ready, Restart, Signal, Task};
 pub use place::BadProject;

@@ -15,6 +15,5 @@
 pub mod answer;
 pub mod part;
 pub mod path;
-pub mod pattern;
 pub mod reference;
 pub mod word;

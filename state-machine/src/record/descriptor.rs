@@ -76,6 +76,18 @@ pub struct Descriptor<E = Environment> {
     /// A command that is given the job's JSON on its standard input once the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_end: Option<Vec<Bytes>>,
+    /// A command that is given the same where it has failed, before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<Vec<Bytes>>,
+    /// The files that the command is made of, as patterns below the root of the project: when one of them changes, it is run anew.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
+    /// Whether the command says of itself when it is ready, and what it does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub notify: bool,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Limits::are_none")]
+    pub limits: Limits,
     /// How much there is to transfer, in bytes, where that is known beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
@@ -104,6 +116,11 @@ fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
 fn is_one(value: &u32) -> bool {
     *value == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
@@ -182,6 +199,10 @@ impl Descriptor<Unread> {
             delay_ms: self.delay_ms,
             on_interrupt: self.on_interrupt,
             on_end: self.on_end,
+            on_failure: self.on_failure,
+            watch: self.watch,
+            notify: self.notify,
+            limits: self.limits,
             total_bytes: self.total_bytes,
             previous: self.previous,
             created_at_ms: self.created_at_ms,
@@ -320,6 +341,24 @@ pub enum PauseMode {
     Freeze,
     /// End the tree and the worker; a resume starts the command again.
     Stop,
+}
+
+/// What a command may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// How much memory of its own each of its processes may have, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// How much time of a processor all of them may take together, in percent of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<u32>,
+}
+
+impl Limits {
+    fn are_none(&self) -> bool {
+        *self == Limits::default()
+    }
 }
 
 /// How output is kept.

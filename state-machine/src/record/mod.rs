@@ -15,7 +15,7 @@ mod status;
 pub use bytes::Bytes;
 pub(crate) use bytes::plain;
 pub use descriptor::{
-    After, AfterWhen, Command, Descriptor, Kind, OnInterrupt, Output, PauseMode, Pull,
+    After, AfterWhen, Command, Descriptor, Kind, Limits, OnInterrupt, Output, PauseMode, Pull,
 };
 pub use environment::Environment;
 pub use ground::{Ground, MAINTENANCE_TIMEOUT_MS, Upkeep};

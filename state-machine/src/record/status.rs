@@ -55,6 +55,9 @@ pub struct Status {
     /// When the job ended, in ms since the epoch, never before it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at_ms: Option<u64>,
+    /// When the command said of itself that it is ready, in ms since the epoch; gone once that attempt is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at_ms: Option<u64>,
     /// How many processes were left when the command had ended; gone once they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<u32>,
@@ -91,6 +94,7 @@ impl Status {
             stopping: None,
             started_at_ms: None,
             ended_at_ms: None,
+            ready_at_ms: None,
             leftovers: None,
             dropped_bytes: None,
             updated_at_ms: at_ms,

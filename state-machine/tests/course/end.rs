@@ -90,7 +90,7 @@ fn a_hook_is_told_of_the_end_and_cut_short_by_a_cancel() {
         "watch until CommandEnds",
         "record done 1 for good, 1 left",
         "say over",
-        "start the hook",
+        "start the hook true",
         "cut the hook short",
         "on-end failed: cut short",
         "stop",
@@ -110,10 +110,34 @@ fn a_hook_is_told_of_an_end_that_leaves_nothing_after_the_end_is_told() {
         "vacate",
         "record done 1 for good",
         "say over",
-        "start the hook",
+        "start the hook true",
         "record done 1",
     ];
     worker.expect(Parting::Recorded, &after_start(&told));
+}
+
+#[test]
+fn of_a_failure_another_hook_is_told_before_that() {
+    let words = |text: &str| Some(vec![Bytes(text.as_bytes().to_vec())]);
+    for (code, hooks) in [
+        (3, &["start the hook alarm", "start the hook bell"][..]),
+        (0, &["start the hook bell"]),
+    ] {
+        let mut script = vec![Then::Over(code)];
+        script.extend(hooks.iter().map(|_| Then::HookEnds));
+        let mut worker = Scripted::new(&script);
+        worker.descriptor.on_failure = words("alarm");
+        worker.descriptor.on_end = words("bell");
+        let id = worker.id.clone();
+        assert_eq!(run(&mut worker, &id), Ok(Parting::Recorded));
+        let told: Vec<&String> = worker
+            .told
+            .iter()
+            .filter(|it| it.contains("hook"))
+            .collect();
+        assert_eq!(told, hooks);
+        assert!(worker.script.is_empty());
+    }
 }
 
 #[test]

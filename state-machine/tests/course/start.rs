@@ -145,7 +145,11 @@ fn a_command_that_cannot_be_started_is_tried_as_often_as_was_promised() {
 fn who_waits_to_be_told_of_the_end_is_told_of_a_job_that_never_ran() {
     let mut worker = Scripted::new(&[Then::HookEnds]).asked(Request::Cancel);
     worker.descriptor.on_end = Some(vec![Bytes(b"true".to_vec())]);
-    let told = ["record cancelled 0 for good", "say over", "start the hook"];
+    let told = [
+        "record cancelled 0 for good",
+        "say over",
+        "start the hook true",
+    ];
     worker.expect(Parting::Recorded, &told);
     let mut paused = Scripted::new(&[]).asked(Request::Pause);
     paused.descriptor.on_end = Some(vec![Bytes(b"true".to_vec())]);

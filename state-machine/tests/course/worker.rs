@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use state_machine::control::{Control, Request};
 use state_machine::course::{
-    End, HookWoke, Parting, Refused, Search, Show, Until, Woke, Worker, Written, run,
+    End, HookWoke, Notice, Parting, Refused, Search, Show, Until, Woke, Worker, Written, run,
 };
 use state_machine::disk::{Dir, Disk, Name, Place};
 use state_machine::id::{JobId, Ticket};
@@ -13,7 +13,7 @@ use state_machine::protocol::book::Book;
 use state_machine::protocol::create::{Durable, Made, acknowledge, create};
 use state_machine::protocol::hold::Recorded;
 use state_machine::pull::word::{Cause, Word};
-use state_machine::record::{Descriptor, Exit, Failure, History, Status, Stopping, What};
+use state_machine::record::{Bytes, Descriptor, Exit, Failure, History, Status, Stopping, What};
 
 use crate::fake::{Fake, Fault, Handle, Image};
 
@@ -29,6 +29,10 @@ pub(super) enum Then {
     Asked(Request),
     /// Its command has run too long.
     Late,
+    /// What its command is made of has changed.
+    Renewed,
+    /// Its command says that it is ready.
+    SaysReady,
     /// It is told to end.
     ToldToEnd,
     /// Its stop is worth a record.
@@ -293,6 +297,11 @@ impl Worker for Scripted {
                 Woke::Look
             }
             Then::Late => Woke::Late,
+            Then::Renewed => Woke::Renewed("src/a has changed".into()),
+            Then::SaysReady => Woke::Show(Show::Notified(Notice {
+                ready: true,
+                status_line: Some("it serves".into()),
+            })),
             Then::ToldToEnd => Woke::ToldToEnd,
             Then::Stubborn => Woke::Show(Show::Surviving("7 (x)".into())),
             Then::Says => {
@@ -378,9 +387,10 @@ impl Worker for Scripted {
         self.tell("say unrecorded");
     }
 
-    fn start_hook(&mut self) -> Result<Option<Result<bool, String>>, Fault> {
-        self.tell("start the hook");
-        Ok(Some(Ok(false)))
+    fn start_hook(&mut self, argv: &[Bytes]) -> Result<Result<bool, String>, Fault> {
+        let words: Vec<_> = argv.iter().map(Bytes::lossy).collect();
+        self.tell(format!("start the hook {}", words.join(" ")).trim_end());
+        Ok(Ok(false))
     }
 
     fn watch_hook(&mut self, cut: &mut bool, _: Option<&mut Tree>) -> Result<HookWoke, Fault> {

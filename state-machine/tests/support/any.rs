@@ -8,8 +8,8 @@ use state_machine::id::{JobId, Name, Token, slug};
 use state_machine::job::State;
 use state_machine::record::{
     Account, After, AfterWhen, Bytes, Claim, Command, Descriptor, Environment, Exit, Failure,
-    Holder, Kind, Line, OnInterrupt, Outcome, Output, PauseMode, Progress, Pull, Slot, Status,
-    Stopping, What,
+    Holder, Kind, Limits, Line, OnInterrupt, Outcome, Output, PauseMode, Progress, Pull, Slot,
+    Status, Stopping, What,
 };
 use state_machine::retry::Retry;
 use state_machine::slot;
@@ -100,9 +100,12 @@ fn after() -> impl Strategy<Value = After> {
 }
 
 fn retry() -> impl Strategy<Value = Retry> {
-    (any::<u32>(), number(), number(), number()).prop_map(
-        |(max_attempts, backoff_ms, max_backoff_ms, healthy_after_ms)| Retry {
+    let numbers = (any::<u32>(), number(), number(), number());
+    (numbers, any::<bool>(), any::<bool>()).prop_map(
+        |((max_attempts, backoff_ms, max_backoff_ms, healthy_after_ms), in_a_row, always)| Retry {
             max_attempts,
+            in_a_row,
+            always,
             backoff_ms,
             max_backoff_ms,
             healthy_after_ms,
@@ -139,13 +142,20 @@ pub(crate) fn descriptor() -> impl Strategy<Value = Descriptor> {
         of(number()),
         of(id()),
         (any::<u32>(), any::<u32>(), of(number()), any::<bool>()),
+        (
+            of(vec(bytes(), 0..3)),
+            vec(text(), 0..3),
+            any::<bool>(),
+            (of(number()), of(any::<u32>())),
+        ),
     );
     (names, times, rest).prop_map(|(names, times, rest)| {
         let (id, kind, display_name, name, task, project, pool) = names;
         let (priority, after, timeout_ms, retry, stop, grace_ms, not_before_ms, created_at_ms) =
             times;
-        let ((max_bytes, keep, split), stdin, success_codes, on_end, total_bytes, previous, queue) =
-            rest;
+        let (output, stdin, success_codes, on_end, total_bytes, previous, queue, service) = rest;
+        let (max_bytes, keep, split) = output;
+        let (on_failure, watch, notify, (memory_bytes, cpu_percent)) = service;
         let (slots, order, delay_ms, resumes) = queue;
         Descriptor {
             id,
@@ -182,6 +192,13 @@ pub(crate) fn descriptor() -> impl Strategy<Value = Descriptor> {
                 OnInterrupt::Leave
             },
             on_end,
+            on_failure,
+            watch,
+            notify,
+            limits: Limits {
+                memory_bytes,
+                cpu_percent,
+            },
             total_bytes,
             previous,
             created_at_ms,
@@ -250,13 +267,21 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
         of(number()),
         of(number()),
         of(number()),
+        of(number()),
         number(),
     );
     (what, numbers, times).prop_map(|(what, numbers, times)| {
         let (state, progress, account, status_line, message, failure, exit, stopping) = what;
         let (attempt, pid, slot, leftovers) = numbers;
         let steps = attempt % 9;
-        let (next_attempt_at_ms, started_at_ms, ended_at_ms, dropped_bytes, updated_at_ms) = times;
+        let (
+            next_attempt_at_ms,
+            started_at_ms,
+            ended_at_ms,
+            ready_at_ms,
+            dropped_bytes,
+            updated_at_ms,
+        ) = times;
         Status {
             state,
             steps,
@@ -273,6 +298,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             stopping,
             started_at_ms,
             ended_at_ms,
+            ready_at_ms,
             leftovers,
             dropped_bytes,
             updated_at_ms,

@@ -101,8 +101,17 @@ pub(super) fn start_until(
 
 /// Say what people should know of a start.
 pub(super) fn tell(name: &str, news: News<'_>) {
-    let News::Came(outcome) = news else {
-        return;
+    let outcome = match news {
+        News::Begun { .. } => return,
+        News::Unlimited(why) => {
+            exit::say(&format!("{name}: {why}"));
+            return;
+        }
+        News::Untold(why) => {
+            exit::say(&format!("{name} is ready; its hook that is told so: {why}"));
+            return;
+        }
+        News::Came(outcome) => outcome,
     };
     match outcome {
         Outcome::Ready { joined: false, .. } => {}

@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `start` | starting tasks, each once what it needs is ready |
 //! | `probe` | asking whether a task is ready |
+//! | `aside` | commands that are run beside a task |
 //! | `stop` | which jobs a stop of tasks takes, and in which order |
 //!
 //! A task has one job at a time, under the task's name: that is what makes two who start it at once start it once (R12).
 
+mod aside;
 mod probe;
 mod start;
 mod stop;
@@ -19,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use state_machine::config::Config;
-use state_machine::project::{Invocation, PROJECT_FILE, Project, Task};
+use state_machine::project::{Invocation, PROJECT_FILE, Project, Signal, Task};
 use state_machine::protocol::look::View;
 
 use crate::error::{DiskError, Error, Result};
@@ -119,6 +121,10 @@ impl Tasks {
         spec.output.max_bytes = defaults.log_max;
         spec.output.keep = defaults.log_keep;
         spec.pause = defaults.pause.unwrap_or_default();
+        spec.watch = task.watch.clone();
+        spec.notify = matches!(&task.ready, Some(ready) if ready.signal == Signal::Notify);
+        spec.limits = task.limits;
+        spec.on_failure = task.on_failure.as_ref().map(words);
         spec.on_end = task.on_end.as_ref().map(words);
         spec
     }

@@ -1,39 +1,34 @@
 //! Asking whether a task is ready, again and again, until it is, it has ended, or its time is over. Whoever asks changes nothing:
 //! a task that never gets ready runs on.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use state_machine::project::{Invocation, Ready, Signal, Task};
+use state_machine::project::{Ready, Signal, Task};
 use state_machine::protocol::look::View;
 
-use super::{Tasks, words};
+use super::Tasks;
+use super::aside::Aside;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::output;
-use crate::process::{Minder, Work, environment};
 use crate::store::Job;
-use crate::worker::Launcher;
 
 /// The pauses between two questions: they double.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a command that asks has after SIGTERM.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// Whoever asks whether a task is ready.
 pub(super) struct Probe<'a> {
     ready: &'a Ready,
     job: &'a Job,
-    task: &'a Task,
     cwd: PathBuf,
-    minder: Option<Minder>,
+    aside: Aside<'a>,
     log: Log,
 }
 
@@ -42,9 +37,8 @@ impl<'a> Probe<'a> {
         Probe {
             ready,
             job,
-            task,
             cwd: tasks.cwd(task),
-            minder: None,
+            aside: Aside::new(tasks, task),
             log: Log::new(job.dir().join(output::LOG)),
         }
     }
@@ -55,7 +49,7 @@ impl<'a> Probe<'a> {
         let deadline = clock::since_boot() + self.ready.timeout;
         let mut pause = FIRST_PAUSE;
         if let Signal::Delay(delay) = self.ready.signal {
-            return self.sleep(delay, &over);
+            return self.sleep(delay.saturating_sub(self.age()?), &over);
         }
         loop {
             let left = deadline.saturating_sub(clock::since_boot());
@@ -82,11 +76,21 @@ impl<'a> Probe<'a> {
         time: Duration,
         over: &impl Fn(&View) -> Option<String>,
     ) -> Result<Option<String>> {
-        match self.job.wait_until(Some(time), |view| over(view).is_some()) {
+        let is_notified =
+            |view: &View| self.ready.signal == Signal::Notify && view.status.ready_at_ms.is_some();
+        let is_enough = |view: &View| over(view).is_some() || is_notified(view);
+        match self.job.wait_until(Some(time), is_enough) {
             Ok(view) => Ok(over(&view)),
             Err(Error::TimedOut(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// How long ago the job has started. A clock that was set back says that it was just now.
+    fn age(&self) -> Result<Duration> {
+        let started_at_ms = self.job.look()?.status.started_at_ms;
+        let age_ms = started_at_ms.map_or(0, |at_ms| clock::now_ms().saturating_sub(at_ms));
+        Ok(Duration::from_millis(age_ms))
     }
 
     fn is_ready(&mut self, patience: Duration) -> Result<bool> {
@@ -95,51 +99,13 @@ impl<'a> Probe<'a> {
         Ok(match &self.ready.signal {
             Signal::Tcp(address) => accepts(address, patience),
             Signal::Http(address) => answers(address, patience),
-            Signal::Command(command) => self.succeeds(command, patience)?,
+            Signal::Command(command) => self.aside.run(command, patience)?.succeeded(),
+            Signal::Notify => self.job.look()?.status.ready_at_ms.is_some(),
             Signal::File(path) => self.cwd.join(path).exists(),
             Signal::Log(text) => self.log.holds(text.as_bytes()),
             // Waited for, not asked.
             Signal::Delay(_) => true,
         })
-    }
-
-    /// Whether a command exits with 0. Nothing that it starts is left.
-    fn succeeds(&mut self, command: &Invocation, patience: Duration) -> Result<bool> {
-        let cannot = |error: io::Error| Error::Worker(format!("no command can be run: {error}"));
-        let argv = words(command);
-        let set: Vec<(&str, &str)> = self
-            .task
-            .env
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        let nowhere = OpenOptions::new()
-            .write(true)
-            .open("/dev/null")
-            .map_err(cannot)?;
-        let work = Work {
-            argv: &argv,
-            env: &environment(&set),
-            cwd: &self.cwd,
-            umask: None,
-            stdin: None,
-            stdout: nowhere.as_fd(),
-            stderr: nowhere.as_fd(),
-            held: None,
-            timeout: patience,
-            grace: GRACE,
-        };
-        let minder = match &mut self.minder {
-            Some(minder) => minder,
-            none => none.insert(Launcher::this_program().minder()?),
-        };
-        match minder.run(&work, None) {
-            Ok(ran) => Ok(ran.succeeded()),
-            Err(error) => {
-                self.minder = None;
-                Err(cannot(error))
-            }
-        }
     }
 }
 

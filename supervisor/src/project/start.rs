@@ -4,17 +4,27 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use state_machine::config::Config;
 use state_machine::job::State;
 use state_machine::project::Task;
 use state_machine::protocol::look::View;
+use state_machine::record::Exit;
 
 use super::Tasks;
+use super::aside::Aside;
 use super::probe::Probe;
 use crate::error::Result;
+use crate::process::{Outcome as Ended, Ran};
 use crate::store::{Job, Store};
 use crate::worker::Launcher;
+
+/// How long the command that is told that a task is ready may take.
+const HOOK_LIMIT: Duration = Duration::from_secs(60);
+
+/// Why the time that a task takes of the processors is not limited.
+const NO_LIMIT_OF_CPU: &str = "limits.cpu is not held: that takes a control group";
 
 /// What starting a task came to.
 #[derive(Clone, Debug)]
@@ -50,6 +60,10 @@ pub(crate) enum News<'a> {
         /// Whether it ran already.
         joined: bool,
     },
+    /// A limit of it is not held, for this reason.
+    Unlimited(&'a str),
+    /// The command that is told that it is ready has not done its work, for this reason.
+    Untold(&'a str),
     /// It has come to something.
     Came(&'a Outcome),
 }
@@ -171,10 +185,27 @@ impl Starter<'_> {
             Err(error) => return failed(Some(job), error.to_string()),
         }
         tell(name, News::Begun { job: &job, joined });
+        if !joined && task.limits.cpu_percent.is_some() {
+            tell(name, News::Unlimited(NO_LIMIT_OF_CPU));
+        }
         match self.await_readiness(&job, task) {
-            Ok(None) => Outcome::Ready { job, joined },
+            Ok(None) => {
+                if !joined && let Some(why) = self.tell_that_it_is_ready(task) {
+                    tell(name, News::Untold(&why));
+                }
+                Outcome::Ready { job, joined }
+            }
             Ok(Some(why)) => failed(Some(job), why),
             Err(error) => failed(Some(job), error.to_string()),
+        }
+    }
+
+    /// Run the command that is told that the task is ready; why it has not done its work, where it has not.
+    fn tell_that_it_is_ready(&self, task: &Task) -> Option<String> {
+        let command = task.on_ready.as_ref()?;
+        match Aside::new(self.tasks, task).run(command, HOOK_LIMIT) {
+            Ok(ran) => why_not_done(ran),
+            Err(error) => Some(error.to_string()),
         }
     }
 
@@ -212,6 +243,22 @@ impl Starter<'_> {
             return Ok(None);
         };
         Probe::new(self.tasks, task, ready, job).wait(|view| not_running(view, task))
+    }
+}
+
+/// Why a command that was run beside a task has not done its work, if it has not.
+fn why_not_done(ran: Ran) -> Option<String> {
+    match ran.outcome {
+        Ended::Succeeded => None,
+        Ended::TimedOut => Some(format!("it took longer than {HOOK_LIMIT:?}")),
+        Ended::Stopped => Some("it was ended".into()),
+        Ended::Failed { exit: None } => ran.cannot_start,
+        Ended::Failed {
+            exit: Some(Exit::Code(code)),
+        } => Some(format!("it exited with {code}")),
+        Ended::Failed {
+            exit: Some(Exit::Signal(signal)),
+        } => Some(format!("signal {signal} killed it")),
     }
 }
 

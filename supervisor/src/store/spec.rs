@@ -9,7 +9,8 @@ use std::time::Duration;
 use state_machine::id::{JobId, Name};
 use state_machine::pull::reference::{BadReference, Reference};
 use state_machine::record::{
-    After, Bytes, Command, Descriptor, Environment, Kind, OnInterrupt, Output, PauseMode, Pull,
+    After, Bytes, Command, Descriptor, Environment, Kind, Limits, OnInterrupt, Output, PauseMode,
+    Pull,
 };
 use state_machine::retry::Retry;
 
@@ -78,6 +79,15 @@ pub struct JobSpec {
     pub success_codes: Vec<u8>,
     /// A command that is told when the job has ended.
     pub on_end: Option<Vec<OsString>>,
+    /// A command that is told where it has failed, before that.
+    pub on_failure: Option<Vec<OsString>>,
+    /// The files that the command is made of, as patterns below the root of the project ([`state_machine::pattern`]): when one of them
+    /// changes, it is run anew.
+    pub watch: Vec<String>,
+    /// Whether the command says by sd_notify(3) when it is ready, and what it does.
+    pub notify: bool,
+    /// What the command may use. Only the limit of memory is held (`RLIMIT_DATA`, of each process).
+    pub limits: Limits,
     /// The job that this one reruns.
     pub previous: Option<JobId>,
 }
@@ -154,6 +164,10 @@ impl JobSpec {
             stdin: None,
             success_codes: vec![0],
             on_end: None,
+            on_failure: None,
+            watch: Vec::new(),
+            notify: false,
+            limits: Limits::default(),
             previous: None,
         }
     }
@@ -237,14 +251,20 @@ impl JobSpec {
             not_before_ms,
             delay_ms,
             on_interrupt: self.on_interrupt,
-            on_end: self
-                .on_end
-                .map(|argv| argv.into_iter().map(bytes).collect()),
+            on_end: self.on_end.map(all_bytes),
+            on_failure: self.on_failure.map(all_bytes),
+            watch: self.watch,
+            notify: self.notify,
+            limits: self.limits,
             total_bytes: None,
             previous: self.previous,
             created_at_ms: now_ms,
         }
     }
+}
+
+fn all_bytes(argv: Vec<OsString>) -> Vec<Bytes> {
+    argv.into_iter().map(bytes).collect()
 }
 
 impl PullSpec {

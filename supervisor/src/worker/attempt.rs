@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use state_machine::course::Refused;
 use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure, Kind, Pull};
 
 use super::fetcher::{self, Fetcher};
+use super::notices::{Notices, VARIABLE};
 use super::tree::Tree;
 use crate::clock;
 use crate::error::DiskError;
@@ -45,13 +47,18 @@ pub(super) fn prepare(
     now_at: &Path,
     tree: OwnedFd,
     lodging: Option<&Lodging>,
+    notices: Option<&Notices>,
 ) -> Result<Ready, Refused> {
     let mut carriers = Vec::new();
     let (stdout, stderr) = open_output(descriptor, now_at, dir, &mut carriers)?;
-    let execution = match &descriptor.kind {
+    let mut execution = match &descriptor.kind {
         Kind::Command(command) => of_command(descriptor, command, dir, lodging)?,
         Kind::Pull(pull) => of_pull(descriptor, pull, dir)?,
     };
+    if let Some(notices) = notices {
+        execution.env.retain(|(name, _)| name != VARIABLE);
+        execution.env.push((VARIABLE.into(), notices.name().into()));
+    }
     let slot = lodging.map(|lodging| lodging.lock().try_clone_to_owned());
     let slot = slot.transpose();
     let slot =
@@ -68,11 +75,28 @@ pub(super) fn prepare(
         slot,
     })
     .map_err(|error| Refused::start(format!("no process can be made: {error}")))?;
+    if let Some(bytes) = descriptor.limits.memory_bytes {
+        limit_memory(waiting.pid(), bytes)
+            .map_err(|error| Refused::start(format!("its memory cannot be limited: {error}")))?;
+    }
     Ok(Ready {
         waiting,
         carriers,
         fetcher: execution.fetcher,
     })
+}
+
+/// What a process has of its own: not the files that it maps, nor what it only reserves. What it starts inherits that.
+fn limit_memory(pid: Pid, bytes: u64) -> io::Result<()> {
+    let had = getrlimit(Resource::Data);
+    // Only root may raise what was lowered before.
+    let bytes = had.maximum.map_or(bytes, |most| most.min(bytes));
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
+    prlimit(Some(pid), Resource::Data, limit)?;
+    Ok(())
 }
 
 fn of_command(

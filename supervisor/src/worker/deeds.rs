@@ -1,18 +1,21 @@
 //! What the deeds of a [`Worker`] are on this machine. When which of them is done, and what is recorded before and after it,
 //! is decided in the course and not here.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use state_machine::course::{End, HookWoke, Refused, Search, Until, Woke, Worker, Written};
 use state_machine::disk::Dir;
 use state_machine::protocol::book::Book;
 use state_machine::protocol::create::Durable;
-use state_machine::record::{Descriptor, Status, What};
+use state_machine::record::{Bytes, Descriptor, Status, What};
 
 use super::attempt::{self, Ready};
 use super::driver::Driver;
 use super::fetcher::Fetcher;
 use super::hook::Hook;
+use super::notices::Notices;
+use super::sources::Sources;
 use super::tree::Tree;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::DiskError;
@@ -134,6 +137,15 @@ impl Worker for Driver<'_> {
     }
 
     fn prepare(&mut self, tree: LockFile) -> std::io::Result<Result<Ready, Refused>> {
+        if self.descriptor.notify && self.notices.is_none() {
+            match Notices::new(self.id.as_str()) {
+                Ok(notices) => self.notices = Some(notices),
+                Err(error) => {
+                    let why = format!("there is no socket that the command could tell: {error}");
+                    return Ok(Err(Refused::start(why)));
+                }
+            }
+        }
         let now_at = self.book.disk().dir(&Dir::Job(self.id.clone()));
         let tree = tree.into();
         let lodging = self.terms.lodging.as_ref();
@@ -143,6 +155,7 @@ impl Worker for Driver<'_> {
             &now_at,
             tree,
             lodging,
+            self.notices.as_ref(),
         ))
     }
 
@@ -161,6 +174,8 @@ impl Worker for Driver<'_> {
     }
 
     fn release(&mut self, ready: Ready) -> std::io::Result<Result<Tree, Refused>> {
+        self.look_at_sources();
+        self.notices.as_ref().inspect(|notices| notices.forget());
         let timeout = self.descriptor.timeout_ms.map(Duration::from_millis);
         Ok(ready.release(timeout, || self.report.started()))
     }
@@ -212,11 +227,21 @@ impl Worker for Driver<'_> {
     }
 
     fn await_alarm(&mut self) -> std::io::Result<bool> {
-        if clock::since_boot() >= self.alarm {
+        let is_renewed = self.sources.as_mut().is_some_and(|it| it.take().is_some());
+        if is_renewed || clock::since_boot() >= self.alarm {
             return Ok(true);
         }
-        let deadline = [Some(self.alarm), self.book.next_try(), self.empty_look()];
-        let woken = self.wake.sleep(deadline.into_iter().flatten().min(), &[])?;
+        let change = self.sources.as_ref().and_then(Sources::due);
+        let deadline = [
+            Some(self.alarm),
+            self.book.next_try(),
+            self.empty_look(),
+            change,
+        ];
+        let sources: Vec<BorrowedFd<'_>> = self.sources.iter().map(Sources::fd).collect();
+        let woken = self
+            .wake
+            .sleep(deadline.into_iter().flatten().min(), &sources)?;
         self.note_waking(woken);
         Ok(false)
     }
@@ -258,8 +283,8 @@ impl Worker for Driver<'_> {
         self.report.close(word);
     }
 
-    fn start_hook(&mut self) -> std::io::Result<Option<Result<Hook, String>>> {
-        Ok(self.begin_hook())
+    fn start_hook(&mut self, argv: &[Bytes]) -> std::io::Result<Result<Hook, String>> {
+        Ok(self.begin_hook(argv))
     }
 
     fn watch_hook(

@@ -13,6 +13,8 @@ use state_machine::record::Descriptor;
 
 use super::book::Book;
 use super::launch::{Report, Terms};
+use super::notices::Notices;
+use super::sources::Sources;
 use super::wake::{Wake, Woken};
 use crate::clock;
 use crate::disk::LockFile;
@@ -40,6 +42,10 @@ pub(super) struct Driver<'a> {
     pub(super) dropped_bytes: u64,
     /// When the next attempt is due, in time since boot.
     pub(super) alarm: Duration,
+    /// What the command is made of, where it is to be run anew when that changes.
+    pub(super) sources: Option<Sources>,
+    /// What the command says of itself, where it does.
+    pub(super) notices: Option<Notices>,
     /// The job cannot be seen yet: nothing may be recorded, and nothing may run.
     pub(super) unpublished: bool,
 }
@@ -105,6 +111,8 @@ impl<'a> Driver<'a> {
             told_to_end: false,
             empty_since: None,
             alarm: Duration::ZERO,
+            sources: None,
+            notices: None,
             unpublished: false,
         })
     }

@@ -1,5 +1,5 @@
-//! The command that is told of a job's end: it gets the job's JSON on its standard input and a bounded time. A stop does
-//! not wait for it.
+//! The commands that are told of a job's end, one after the other: each gets the job's JSON on its standard input and a bounded
+//! time. A stop does not wait for them.
 
 use std::ffi::OsString;
 use std::io::{Seek, Write};
@@ -49,17 +49,16 @@ impl Hook {
 }
 
 impl Driver<'_> {
-    /// Start the command, if there is one; or why it does not run.
-    pub(super) fn begin_hook(&mut self) -> Option<Result<Hook, String>> {
-        let argv = self.descriptor.on_end.as_ref()?;
+    /// Start a command; or why it does not run.
+    pub(super) fn begin_hook(&mut self, argv: &[Bytes]) -> Result<Hook, String> {
         let started = prepare(self.job, &self.descriptor, argv)
             .map_err(|error| error.to_string())
             .and_then(|waiting| waiting.release().map_err(|error| error.to_string()));
-        Some(started.map(|leader| Hook {
+        started.map(|leader| Hook {
             leader: Some(leader),
             deadline: clock::since_boot() + LIMIT,
             cut_for: None,
-        }))
+        })
     }
 
     /// Sleep over the command, and carry the output of what the job left behind.

@@ -14,7 +14,9 @@
 //! | `tree` | the tree of one attempt: what it is doing, and the stop that is under way |
 //! | `oversee` | watching a tree: exits, timers, output, the stages of a stop |
 //! | `book` | recording, and recording again when the disk does not let us |
-//! | `hook` | the command that is told of the end |
+//! | `hook` | the commands that are told of the end |
+//! | `sources` | whether what the command is made of has changed |
+//! | `notices` | what the command says of itself |
 //! | `wake` | what all of it sleeps on |
 //!
 //! No rule about states is made here: what may follow what, what is done and written in which order, and what a request
@@ -30,7 +32,9 @@ mod hook;
 mod launch;
 mod launcher;
 mod next;
+mod notices;
 mod oversee;
+mod sources;
 mod take;
 mod tree;
 mod wake;

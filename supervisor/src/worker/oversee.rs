@@ -1,14 +1,18 @@
 //! Watching the tree of an attempt until there is something to decide: exits, timers, output, the stages of a stop.
 
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use state_machine::course::{Show, Until, Woke};
 
 use super::driver::Driver;
 use super::fetcher::Fetcher;
+use super::notices::Notices;
+use super::sources::Sources;
 use super::tree::{Stage, Stop, TERM, Tree};
 use crate::output::Carrier;
+use crate::store::os_string;
 use crate::{clock, process};
 
 /// A stop that takes no longer than this is not recorded on its own: the end is recorded in the same moment.
@@ -29,6 +33,9 @@ impl Driver<'_> {
         if let Some(word) = tree.fetcher.as_mut().and_then(Fetcher::hear) {
             return Ok(Woke::Show(Show::Said(word)));
         }
+        if let Some(notice) = self.notices.as_ref().and_then(Notices::hear) {
+            return Ok(Woke::Show(Show::Notified(notice)));
+        }
         if over {
             return Ok(Woke::Over);
         }
@@ -38,18 +45,26 @@ impl Driver<'_> {
         if is_late(tree) {
             return Ok(Woke::Late);
         }
+        if sees_changes(tree, until)
+            && let Some(path) = self.sources.as_mut().and_then(Sources::take)
+        {
+            return Ok(Woke::Renewed(format!("{path} has changed")));
+        }
         if let Some(show) = self.advance(tree)?.or_else(|| self.carry(tree)) {
             return Ok(Woke::Show(show));
         }
-        self.sleep(tree)?;
-        Ok(if tree.fetcher.is_none() && is_over(tree, until)? {
-            Woke::Over
-        } else {
-            Woke::Look
-        })
+        self.sleep(tree, until)?;
+        Ok(
+            if tree.fetcher.is_none() && self.notices.is_none() && is_over(tree, until)? {
+                Woke::Over
+            } else {
+                Woke::Look
+            },
+        )
     }
 
-    fn sleep(&mut self, tree: &Tree) -> std::io::Result<()> {
+    fn sleep(&mut self, tree: &Tree, until: Until) -> std::io::Result<()> {
+        let sources_seen = self.sources.as_ref().filter(|_| sees_changes(tree, until));
         let deadline = [
             self.book.next_try(),
             self.empty_look(),
@@ -57,6 +72,7 @@ impl Driver<'_> {
             // Writing over a request that waits is no notice; while it must wait, it is looked at.
             tree.stop.map(|_| clock::since_boot() + STOPPING_LOOK),
             deadline(tree),
+            sources_seen.and_then(Sources::due),
         ];
         let mut sources: Vec<BorrowedFd<'_>> = Vec::with_capacity(4);
         // An exit that was seen already must not wake us again and again.
@@ -67,11 +83,34 @@ impl Driver<'_> {
         }
         sources.extend(tree.fetcher.as_ref().and_then(Fetcher::fd));
         sources.extend(tree.carriers.iter().map(Carrier::fd));
+        sources.extend(sources_seen.map(Sources::fd));
+        sources.extend(self.notices.as_ref().map(Notices::fd));
         let woken = self
             .wake
             .sleep(deadline.into_iter().flatten().min(), &sources)?;
         self.note_waking(woken);
         Ok(())
+    }
+
+    /// Watch what the command is made of from here on; what has changed before its start is in it.
+    pub(super) fn look_at_sources(&mut self) {
+        if self.descriptor.watch.is_empty() {
+            return;
+        }
+        match &mut self.sources {
+            Some(sources) => sources.forget(),
+            None => {
+                let root = self.descriptor.project.as_ref().map(os_string);
+                let root = PathBuf::from(root.unwrap_or_else(|| "/".into()));
+                match Sources::new(&root, &self.descriptor.watch) {
+                    Ok(sources) => self.sources = Some(sources),
+                    Err(why) => self.book.note(why),
+                }
+            }
+        }
+        if let Some(gap) = self.sources.as_mut().and_then(Sources::take_gap) {
+            self.book.note(gap);
+        }
     }
 
     /// Move the output that has a limit; a stream that nobody writes to any more is done with.
@@ -183,6 +222,14 @@ fn is_over(tree: &mut Tree, until: Until) -> std::io::Result<bool> {
         return Ok(true);
     }
     tree.is_empty()
+}
+
+/// Whether a change of what the command is made of means anything now: not to one that stands frozen or is being ended.
+fn sees_changes(tree: &Tree, until: Until) -> bool {
+    until == Until::CommandEnds
+        && tree.stop.is_none()
+        && tree.frozen.is_none()
+        && tree.exit.is_none()
 }
 
 /// Whether the command has run too long, and nothing is done about it yet.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use state_machine::pull::pattern::{Pattern, is_wanted};
+use state_machine::pattern::{Pattern, is_wanted};
 use state_machine::pull::reference::{Hub, HubKind};
 use state_machine::pull::word::Cause;
 use state_machine::record::Pull;

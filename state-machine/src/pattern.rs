@@ -1,4 +1,5 @@
-//! Patterns for the files of a repository, as the hub's own client reads them: those of fnmatch, in which `*` crosses `/`.
+//! Patterns for paths, the same for what is fetched of a repository and for what a task is made of. They are as the hub's own client
+//! reads them: those of fnmatch, in which `*` crosses `/`.
 //!
 //! Not the patterns of a shell: there is no `**` that would mean more than `*`, nothing is escaped, a leading dot is a character
 //! like any other, and a `[` that nothing closes stands for itself.
