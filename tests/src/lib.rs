@@ -26,6 +26,7 @@ mod server;
 mod services;
 mod supervised;
 mod tape;
+mod terminal;
 mod until;
 
 pub use audit::{LEGAL, is_terminal};
@@ -42,6 +43,7 @@ pub use server::{Reply, Request, Served, Server};
 pub use services::{Deceit, Guard, Hub, Nginx, Registry, Repo, Shelf, digest_of};
 pub use supervised::Supervisor;
 pub use tape::{Played, Refused};
+pub use terminal::Terminal;
 pub use until::{DEADLINE, until, until_some};
 
 /// A bench for this test, with the binary that this package builds.

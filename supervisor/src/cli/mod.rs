@@ -33,6 +33,7 @@ mod status;
 mod stop;
 mod supervise;
 mod supervisor;
+mod terminal;
 mod up;
 mod wait;
 mod waiting;

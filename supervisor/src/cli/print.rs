@@ -9,6 +9,7 @@ use serde::Serialize;
 use state_machine::job::State;
 use state_machine::protocol::look::View;
 use state_machine::record::{Exit, Failure, Kind};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Print one line.
 pub(super) fn line(text: &str) -> io::Result<()> {
@@ -56,13 +57,33 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
-/// How many columns of a terminal it takes.
-fn width(text: &str) -> usize {
+/// How many columns of a terminal it takes. It is safe already.
+pub(super) fn width(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
     } else {
-        text.chars().count()
+        text.width()
     }
+}
+
+/// As much of a text as there are columns for, and `…` where that is not all of it. It is safe already.
+pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = columns.checked_sub(1) else {
+        return Cow::Borrowed("");
+    };
+    let mut taken = 0;
+    let mut end = 0;
+    for (at, c) in text.char_indices() {
+        taken += c.width().unwrap_or(0);
+        if taken > room {
+            break;
+        }
+        end = at + c.len_utf8();
+    }
+    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 /// Control characters, and those that change the direction of what follows.
@@ -212,6 +233,19 @@ mod tests {
     fn what_a_terminal_would_obey_is_escaped() {
         assert_eq!(safe("plain ünïcode"), "plain ünïcode");
         assert_eq!(safe("a\x1b[2Jb\n\u{202e}"), "a\\u{1b}[2Jb\\n\\u{202e}");
+    }
+
+    #[test]
+    fn what_is_cut_takes_the_columns_that_there_are() {
+        assert_eq!(cut("four", 4), "four");
+        assert_eq!(cut("fours", 4), "fou…");
+        assert_eq!(cut("日本語です", 10), "日本語です");
+        // Half of a character cannot be shown.
+        assert_eq!(cut("日本語です", 8), "日本語…");
+        assert_eq!(cut("日本語です", 2), "…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+        assert_eq!(cut("four", 1), "…");
+        assert_eq!(cut("four", 0), "");
     }
 
     #[test]

@@ -1,0 +1,42 @@
+//! What is known of the terminal that standard output is, if it is one.
+
+use std::io::{IsTerminal, stdout};
+
+/// How many columns and rows there are where neither the terminal nor anybody else says.
+const USUAL: (usize, usize) = (80, 24);
+
+/// Whether colours may be shown: on a terminal that knows them, where nobody has said otherwise (`NO_COLOR`).
+pub(super) fn has_colours() -> bool {
+    let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    stdout().is_terminal()
+        && says("NO_COLOR").is_none()
+        && says("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// How many columns standard output has; nothing where it is no terminal.
+pub(super) fn columns() -> Option<usize> {
+    size().map(|(columns, _)| columns)
+}
+
+/// How many columns and rows standard output has; nothing where it is no terminal.
+pub(super) fn size() -> Option<(usize, usize)> {
+    if !stdout().is_terminal() {
+        return None;
+    }
+    let told = rustix::termios::tcgetwinsize(stdout()).ok();
+    let (columns, rows) = told.map_or((0, 0), |told| (told.ws_col.into(), told.ws_row.into()));
+    Some((
+        known(columns, "COLUMNS", USUAL.0),
+        known(rows, "LINES", USUAL.1),
+    ))
+}
+
+/// What the terminal says, else what the environment says, else what is usual.
+fn known(told: usize, variable: &str, usual: usize) -> usize {
+    let said = || std::env::var(variable).ok()?.parse().ok();
+    Some(told)
+        .filter(|told| *told > 0)
+        .or_else(said)
+        .filter(|known| *known > 0)
+        .unwrap_or(usual)
+}
