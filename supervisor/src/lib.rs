@@ -7,7 +7,8 @@
 //!
 //! Rooms, from the bottom: `error`, `clock`, `sys` (the only unsafe code), [`disk`] (the trait on a file system), `process`
 //! (the tree of a command), `output` (its log), `dial` (the
-//! client's end of a supervisor's socket), `inotify` and `watch` (notices of change), [`store`] (jobs), [`worker`] (the
+//! client's end of a supervisor's socket), `inotify` and `watch` (notices of change), [`store`] (jobs), `live` (what is so now, for those who
+//! show it), [`worker`] (the
 //! process that runs one), `pull` (the process that makes a
 //! transfer), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was
 //! executed as), `watcher`, `actors`, `socket` and [`supervisor`] (the long-running process), `project` (tasks of a project, made
@@ -20,6 +21,7 @@ mod doctor;
 mod error;
 mod executed;
 mod inotify;
+mod live;
 mod output;
 mod process;
 mod project;

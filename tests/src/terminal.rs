@@ -1,6 +1,7 @@
 //! A terminal for a test: one that tmux keeps, with a shell in it. Keys are sent to it, and what it shows is read back.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,6 +16,7 @@ const PROMPT: &str = "ready>";
 pub struct Terminal<'a> {
     bench: &'a Bench,
     socket: String,
+    settings: String,
 }
 
 impl<'a> Terminal<'a> {
@@ -34,9 +36,10 @@ impl<'a> Terminal<'a> {
             return None;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let terminal = Terminal {
+        let mut terminal = Terminal {
             bench,
             socket: format!("outlive-test-{}-{number}", std::process::id()),
+            settings: String::new(),
         };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let shell = format!("PS1='{PROMPT} ' TERM=screen-256color exec sh -i");
@@ -52,6 +55,7 @@ impl<'a> Terminal<'a> {
             &shell,
         ]);
         terminal.until("the shell waits", |screen| screen.contains(PROMPT));
+        terminal.settings = terminal.settings("before");
         Some(terminal)
     }
 
@@ -132,11 +136,19 @@ impl<'a> Terminal<'a> {
             self.is("#{alternate_on} #{cursor_flag} #{mouse_any_flag}"),
             "0 1 0"
         );
-        self.type_line("clear; stty -a | tr -s ' ;' '\\n' | grep -xE -- '-?(echo|icanon|isig|opost|icrnl)' | sort | tr '\\n' ' '; echo told");
-        let screen = self.until("stty has told", |screen| {
-            screen.contains("echo icanon icrnl isig opost told") || screen.contains("-")
-        });
-        assert!(!screen.contains('-'), "{screen}");
+        assert_eq!(self.settings("after"), self.settings);
+    }
+
+    /// How the terminal treats what is typed and printed.
+    fn settings(&self, when: &str) -> String {
+        let file = self.bench.dir().join(format!("{}.{when}", self.socket));
+        self.type_line(&format!(
+            "stty -g > '{0}.new'; mv '{0}.new' '{0}'",
+            file.display()
+        ));
+        let told = until_some("stty has told", || fs::read_to_string(&file).ok());
+        fs::remove_file(&file).expect("it was there");
+        told
     }
 
     fn tmux<S: AsRef<OsStr>>(&self, words: &[S]) -> String {

@@ -161,3 +161,67 @@ fn a_terminal_has_colours_and_gets_lines_that_fit() {
     drop(terminal);
     bench.audit();
 }
+
+#[test]
+fn a_watched_list_is_shown_again_whenever_it_changes() {
+    let bench = bench!();
+    bench.run(["list"]).expect(0);
+    let mut watched = bench.background(bench.verb(["list", "--watch", "--state", "active"]));
+    let stdout = watched.child.stdout.take().expect("it is captured");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stdout));
+    let mut next = || lines.next().expect("it goes on").expect("it can be read");
+    assert_eq!(next(), "ID  STATE  COMMAND");
+    let job = bench.sh("sleep 600");
+    let seen = |next: &mut dyn FnMut() -> String, what: &str| {
+        // Each table begins with a blank line.
+        loop {
+            let line = next();
+            if line.contains(job.id()) && line.contains(what) {
+                return;
+            }
+        }
+    };
+    assert_eq!(next(), "");
+    seen(&mut next, "  running  ");
+    bench.run(["pause", job.id()]).expect(0);
+    seen(&mut next, "  paused  ");
+    job.stop(0);
+    while next() != "ID  STATE  COMMAND" {}
+    // Nobody reads any more: it ends without having to say something.
+    drop(lines);
+    watched.end().expect(0);
+    bench.audit();
+}
+
+#[test]
+fn a_watched_list_stays_where_it_is_on_a_terminal_and_leaves_that_intact() {
+    let bench = bench!();
+    bench.run(["list"]).expect(0);
+    let Some(terminal) = Terminal::open(&bench, 100, 12) else {
+        return bench.audit();
+    };
+    terminal.run("list --watch");
+    terminal.until("the table", |screen| screen.contains("STATE"));
+    let jobs: Vec<_> = (0..3).map(|_| bench.sh("sleep 600")).collect();
+    terminal.until("all run", |screen| {
+        jobs.iter().all(|job| screen.contains(job.id())) && screen.matches("running").count() == 3
+    });
+    for job in &jobs {
+        job.stop(0);
+    }
+    let screen = terminal.until("all are stopped", |screen| {
+        screen.matches("cancelled").count() == 3 && !screen.contains("running")
+    });
+    assert_eq!(screen.matches("STATE").count(), 1, "{screen}");
+    // There is not enough room: the newest stay.
+    terminal.resize(60, 3);
+    terminal.until("the newest", |screen| {
+        screen.contains("STATE") && screen.matches("cancelled").count() == 1
+    });
+    terminal.resize(90, 12);
+    terminal.until("all", |screen| screen.matches("cancelled").count() == 3);
+    terminal.press(&["C-c"]);
+    terminal.until_intact();
+    drop(terminal);
+    bench.audit();
+}

@@ -1,6 +1,11 @@
-//! What is known of the terminal that standard output is, if it is one.
+//! What is known of the terminal that standard output is, if it is one: its size, that this has changed, and signals that are
+//! waited for together with other things.
 
-use std::io::{IsTerminal, stdout};
+use std::io::{self, IsTerminal, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 /// How many columns and rows there are where neither the terminal nor anybody else says.
 const USUAL: (usize, usize) = (80, 24);
@@ -39,4 +44,30 @@ fn known(told: usize, variable: &str, usual: usize) -> usize {
         .or_else(said)
         .filter(|known| *known > 0)
         .unwrap_or(usual)
+}
+
+/// Signals that no longer do what they did to this process, and make this readable instead.
+#[derive(Debug)]
+pub(super) struct Signals(SignalFd);
+
+impl Signals {
+    /// Hear of these from now on. This process must have one thread.
+    pub(super) fn hear(signals: impl IntoIterator<Item = Signal>) -> io::Result<Signals> {
+        let mask: SigSet = signals.into_iter().collect();
+        mask.thread_block()?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Signals(SignalFd::with_flags(&mask, flags)?))
+    }
+
+    /// One that has come, if any has.
+    pub(super) fn next(&self) -> Option<Signal> {
+        let told = self.0.read_signal().ok()??;
+        Signal::try_from(i32::try_from(told.ssi_signo).ok()?).ok()
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }

@@ -43,8 +43,8 @@ pub(crate) use self::environment::{OF_ANOTHER_REPOSITORY, quiet};
 pub(crate) use self::lodging::Lodging;
 pub use self::remove::{Left, Removal};
 pub use self::repair::Repaired;
-pub(crate) use self::standing::any_path;
 pub use self::standing::{PoolSlots, SlotStanding};
+pub(crate) use self::standing::{any_path, standings};
 pub(crate) use self::vacancy::{GivenBack, Vacancies};
 
 /// How long all of git's work about one slot may take.

@@ -1,5 +1,6 @@
 //! How slots stand, as files and locks have it. Nothing is changed, and nobody is asked.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use state_machine::slot::State;
 use super::Slots;
 use super::yard::place;
 use crate::error::Result;
-use crate::store::os_string;
+use crate::store::{Store, os_string};
 
 /// How the slots of a pool stand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +28,15 @@ pub struct PoolSlots {
     pub source: Option<PathBuf>,
     /// Those that were made, by number.
     pub slots: Vec<SlotStanding>,
+}
+
+impl PoolSlots {
+    /// How many of them somebody has: a job, a session, or maintenance.
+    pub(crate) fn taken(&self) -> u32 {
+        let is_taken = |state: State| matches!(state, State::Claimed | State::Maintaining);
+        let taken = self.slots.iter().filter(|slot| is_taken(slot.state));
+        u32::try_from(taken.count()).unwrap_or(u32::MAX)
+    }
 }
 
 /// How a slot stands.
@@ -67,41 +77,51 @@ impl Slots {
     /// [`Error::NoPool`](crate::Error::NoPool) where there is none of this name.
     pub fn standings(&self, pool: Option<&PoolName>) -> Result<Vec<PoolSlots>> {
         match pool {
-            Some(pool) => Ok(vec![self.standing_of(pool, &self.store.pool(pool)?)?]),
-            None => {
-                let pools = self.store.pools()?.into_iter();
-                pools
-                    .filter(|(_, setup)| setup.ground.has_place())
-                    .map(|(pool, setup)| self.standing_of(&pool, &setup))
-                    .collect()
-            }
+            Some(pool) => Ok(vec![standing_of(
+                &self.store,
+                pool,
+                &self.store.pool(pool)?,
+            )?]),
+            None => standings(&self.store, &self.store.pools()?),
         }
     }
+}
 
-    fn standing_of(&self, pool: &PoolName, setup: &PoolSetup) -> Result<PoolSlots> {
-        let looks = look_at_slots(&mut self.store.disk(), pool)?;
-        let slots = looks
-            .into_iter()
-            .filter_map(|(number, look)| {
-                let path = place(&self.store, pool, number);
-                match look {
-                    LookSlot::Slot(view) => Some(standing(*view, path)),
-                    LookSlot::Damaged(why) => Some(SlotStanding {
-                        state: State::Broken,
-                        broken: Some(format!("its record cannot be read: {why}")),
-                        ..blank(number, path)
-                    }),
-                    LookSlot::Gone => None,
-                }
-            })
-            .collect();
-        Ok(PoolSlots {
-            pool: pool.to_string(),
-            identity: pool.to_string(),
-            source: setup.ground.source.as_ref().map(|it| os_string(it).into()),
-            slots,
+/// How the slots of those of these pools stand whose slots have a place.
+pub(crate) fn standings(
+    store: &Store,
+    pools: &BTreeMap<PoolName, PoolSetup>,
+) -> Result<Vec<PoolSlots>> {
+    pools
+        .iter()
+        .filter(|(_, setup)| setup.ground.has_place())
+        .map(|(pool, setup)| standing_of(store, pool, setup))
+        .collect()
+}
+
+fn standing_of(store: &Store, pool: &PoolName, setup: &PoolSetup) -> Result<PoolSlots> {
+    let looks = look_at_slots(&mut store.disk(), pool)?;
+    let slots = looks
+        .into_iter()
+        .filter_map(|(number, look)| {
+            let path = place(store, pool, number);
+            match look {
+                LookSlot::Slot(view) => Some(standing(*view, path)),
+                LookSlot::Damaged(why) => Some(SlotStanding {
+                    state: State::Broken,
+                    broken: Some(format!("its record cannot be read: {why}")),
+                    ..blank(number, path)
+                }),
+                LookSlot::Gone => None,
+            }
         })
-    }
+        .collect();
+    Ok(PoolSlots {
+        pool: pool.to_string(),
+        identity: pool.to_string(),
+        source: setup.ground.source.as_ref().map(|it| os_string(it).into()),
+        slots,
+    })
 }
 
 fn blank(number: u32, path: PathBuf) -> SlotStanding {

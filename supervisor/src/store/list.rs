@@ -118,6 +118,19 @@ impl Store {
         Ok((jobs, damaged))
     }
 
+    /// What is true about these jobs, in their order, without their environments: [`Error::Gone`] about one that was forgotten,
+    /// and [`Error::Damaged`] about one that cannot be read.
+    pub(crate) fn outlines(&self, ids: &[JobId]) -> Vec<Result<View>> {
+        let disk = self.disk.without_environments();
+        let seen = shared_out(ids, &disk, |disk, id| self.see(disk, id, |view| view));
+        let looked = ids.iter().zip(seen).map(|(id, seen)| match seen {
+            Seen::Job(_, view) => Ok(view),
+            Seen::Gone => Err(Error::Gone(id.clone())),
+            Seen::Damaged(error) => Err(error),
+        });
+        looked.collect()
+    }
+
     /// What is true about a job, and what `show` makes of it.
     fn see<T>(&self, disk: &mut FsDisk, id: &JobId, show: impl FnOnce(View) -> T) -> Seen<T> {
         match look(disk, id) {
@@ -209,7 +222,8 @@ pub(super) fn age(id: &str) -> (u64, &str) {
     (made_at_ms(id), id)
 }
 
-fn made_at_ms(id: &str) -> u64 {
+/// When a job was made, as its id says, in ms since the epoch.
+pub(crate) fn made_at_ms(id: &str) -> u64 {
     let digits = id.split('-').next().unwrap_or_default();
     digits.parse().unwrap_or(u64::MAX)
 }

@@ -74,6 +74,29 @@ fn pool_of(view: &View) -> Option<&str> {
     (!view.state.is_terminal()).then_some(pool)
 }
 
+/// How pools stand that are set up so, with these jobs, by name; those that only a job still names among them.
+pub(crate) fn standings<'a>(
+    setups: &BTreeMap<PoolName, PoolSetup>,
+    jobs: impl Iterator<Item = &'a View>,
+) -> Vec<PoolStanding> {
+    let mut standings: BTreeMap<String, PoolStanding> = setups
+        .iter()
+        .map(|(name, setup)| {
+            let name = name.as_str();
+            (name.to_owned(), PoolStanding::new(name, Some(setup)))
+        })
+        .collect();
+    for view in jobs {
+        if let Some(pool) = pool_of(view) {
+            standings
+                .entry(pool.to_owned())
+                .or_insert_with(|| PoolStanding::new(pool, None))
+                .count(view);
+        }
+    }
+    standings.into_values().collect()
+}
+
 impl Store {
     /// How every pool stands, by name, those that only a job still names among them; and what cannot be read of the
     /// jobs, which hides nothing else (R21).
@@ -82,24 +105,10 @@ impl Store {
     ///
     /// As [`Store::pools`], and when the listing of the jobs cannot be had.
     pub fn pool_standings(&self) -> Result<(Vec<PoolStanding>, Vec<Error>)> {
-        let mut standings: BTreeMap<String, PoolStanding> = self
-            .pools()?
-            .iter()
-            .map(|(name, setup)| {
-                let name = name.as_str();
-                (name.to_owned(), PoolStanding::new(name, Some(setup)))
-            })
-            .collect();
+        let setups = self.pools()?;
         let listing = self.list_outlines()?;
-        for view in &listing.jobs {
-            if let Some(pool) = pool_of(view) {
-                standings
-                    .entry(pool.to_owned())
-                    .or_insert_with(|| PoolStanding::new(pool, None))
-                    .count(view);
-            }
-        }
-        Ok((standings.into_values().collect(), listing.damaged))
+        let standings = standings(&setups, listing.jobs.iter());
+        Ok((standings, listing.damaged))
     }
 
     /// Make a pool.

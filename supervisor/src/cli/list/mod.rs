@@ -4,6 +4,7 @@
 mod filter;
 mod row;
 mod table;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use state_machine::record::Bytes;
 use self::filter::Filter;
 use self::row::{Row, say_what_is_waited_for};
 use self::table::{Cells, Look};
-use super::arguments::{all, json};
+use super::arguments::{all, flag, json};
 use super::scope::Scope;
 use super::{Verb, exit, print, terminal};
 use crate::clock;
@@ -38,13 +39,26 @@ fn declare(verb: Command) -> Command {
         )
         .arg(all("Everyone's jobs, grouped by project"))
         .args(filter::arguments())
-        .arg(json())
+        .args([
+            json(),
+            flag(
+                "watch",
+                "Show it again whenever something changes, until you end it",
+            )
+            .conflicts_with("json"),
+        ])
 }
 
 /// Which jobs are listed.
 struct Chosen {
     scope: Scope,
     filter: Filter,
+}
+
+impl Chosen {
+    fn holds(&self, view: &View) -> bool {
+        self.scope.holds(view) && self.filter.holds(view)
+    }
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
@@ -54,6 +68,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         scope: Scope::here(grouped),
         filter: Filter::of(matches),
     };
+    if matches.get_flag("watch") {
+        return watch::watch(&store, &chosen, grouped);
+    }
     let damaged = if matches.get_flag("json") {
         show_as_json(&store, &chosen)?
     } else {
@@ -104,7 +121,7 @@ fn show_as_json(store: &Store, chosen: &Chosen) -> anyhow::Result<Vec<Error>> {
 
 fn show_as_table(store: &Store, chosen: &Chosen, grouped: bool) -> anyhow::Result<Vec<Error>> {
     let now_ms = clock::now_ms();
-    let (mut rows, damaged) = shown(store, chosen, |view| Row::new(view, now_ms))?;
+    let (mut rows, damaged) = shown(store, chosen, |view| Row::new(&view, now_ms))?;
     say_what_is_waited_for(store, &mut rows);
     let look = Look {
         room: terminal::columns(),

@@ -23,7 +23,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(view: View, now_ms: u64) -> Row {
+    pub(super) fn new(view: &View, now_ms: u64) -> Row {
         let descriptor = &view.descriptor;
         let since = |at_ms| print::short(Duration::from_millis(now_ms.saturating_sub(at_ms)));
         Row {
@@ -37,12 +37,12 @@ impl Row {
                     .as_ref()
                     .map_or_else(String::new, ToString::to_string),
                 descriptor.task.clone().unwrap_or_default(),
-                print::condition(&view),
+                print::condition(view),
                 view.status.started_at_ms.map_or_else(String::new, since),
-                slot(&view),
-                print::work(&view),
+                slot(view),
+                print::work(view),
             ],
-            waiting: waits(&view).then(|| Box::new(view)),
+            waiting: waits(view).then(|| Box::new(view.clone())),
         }
     }
 

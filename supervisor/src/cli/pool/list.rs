@@ -1,7 +1,6 @@
 //! `outlive pool list`: every pool, how much of it is taken, and who waits.
 
 use clap::{ArgMatches, Command};
-use state_machine::slot::State;
 
 use super::{Part, slots_of};
 use crate::cli::arguments::json;
@@ -21,10 +20,8 @@ pub(super) fn run(store: &Store, matches: &ArgMatches) -> anyhow::Result<u8> {
     let (mut pools, damaged) = store.pool_standings()?;
     // Of slots that have a place, their locks say who has them: sessions and maintenance have them, too.
     for standing in slots_of(store).standings(None)? {
-        let is_taken = |state: State| matches!(state, State::Claimed | State::Maintaining);
-        let taken = standing.slots.iter().filter(|slot| is_taken(slot.state));
         if let Some(pool) = pools.iter_mut().find(|pool| pool.name == standing.pool) {
-            pool.taken = u32::try_from(taken.count()).unwrap_or(u32::MAX);
+            pool.taken = standing.taken();
         }
     }
     if matches.get_flag("json") {
