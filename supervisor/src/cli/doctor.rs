@@ -1,11 +1,17 @@
-//! `outlive doctor`: whether a store is as it must be, and what the machine offers it.
+//! `outlive doctor`: whether a store is as it must be, what the machine offers it, and all about one job for a report.
 
-use clap::{ArgMatches, Command};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, value_parser};
 use serde::Serialize;
 
-use super::arguments::{flag, json};
+use super::arguments::{flag, json, resolve};
 use super::{Verb, exit, print};
-use crate::doctor::{Finding, Machine, Severity, examine, mend};
+use crate::doctor::kind::{self, Kind};
+use crate::doctor::{Finding, Machine, Severity, examine, export, mend};
+use crate::error::{DiskError, Error, Result};
 use crate::store::Store;
 
 pub(super) const VERB: Verb = Verb {
@@ -24,21 +30,39 @@ fn declare(verb: Command) -> Command {
         .args([
             flag(
                 "fix",
-                "Mend what can be mended; a record that cannot be read is never touched",
+                "Mend what can be mended without a loss; what cannot be read is moved, whole, to broken/ in the store",
             ),
             json(),
+            flag("kinds", "Print what can be found, and what --fix does about it")
+                .conflicts_with("fix"),
+            Arg::new("export")
+                .long("export")
+                .value_name("JOB")
+                .conflicts_with_all(["fix", "json", "kinds"])
+                .help("Write all about a job into a file for a report, without secrets"),
+            Arg::new("output")
+                .long("output")
+                .value_name("FILE")
+                .requires("export")
+                .value_parser(value_parser!(PathBuf))
+                .help("Write that to FILE, which must be new, and not to outlive-JOB.json; '-' is standard output"),
         ])
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    if matches.get_flag("kinds") {
+        return show_kinds(matches.get_flag("json"));
+    }
     let store = Store::open_default()?;
+    if let Some(query) = matches.get_one::<String>("export") {
+        return write_export(&store, query, matches.get_one::<PathBuf>("output"));
+    }
     let mut checkup = examine(&store)?;
     let mut mended = Vec::new();
     if matches.get_flag("fix") {
-        let done = mend(&store, checkup.findings);
+        let done = mend(&store, checkup)?;
         mended = done.mended;
-        checkup = examine(&store)?;
-        checkup.findings.splice(0..0, done.failed);
+        checkup = done.left;
     }
     let report = Report {
         jobs: checkup.jobs,
@@ -96,4 +120,73 @@ fn show(word: &str, finding: &Finding, advice: Option<&str>) -> std::io::Result<
     let advice = advice.map(|advice| format!("; {advice}"));
     let text = format!("{job}: {}{}", finding.what, advice.unwrap_or_default());
     print::line(&format!("{word:<8} {}", print::safe(&text)))
+}
+
+fn show_kinds(as_json: bool) -> anyhow::Result<u8> {
+    #[derive(Serialize)]
+    struct Shown {
+        kind: Kind,
+        severity: Severity,
+        what: &'static str,
+        fix: Option<&'static str>,
+    }
+    if as_json {
+        let shown = kind::ALL.iter().map(|&kind| Shown {
+            kind,
+            severity: kind.severity,
+            what: kind.about,
+            fix: Some(kind.fix).filter(|fix| !fix.is_empty()),
+        });
+        print::json(&shown.collect::<Vec<_>>())?;
+        return Ok(0);
+    }
+    for kind in kind::ALL {
+        let (severity, word) = (kind.severity.word(), kind.word);
+        print::line(&format!("{severity:<8} {word:<20} {}", kind.about))?;
+        if !kind.fix.is_empty() {
+            print::line(&format!("{:<30}--fix {}", "", kind.fix))?;
+        }
+    }
+    Ok(0)
+}
+
+/// Write all about a job into a new file, and say on standard error what was taken out.
+fn write_export(store: &Store, query: &str, output: Option<&PathBuf>) -> anyhow::Result<u8> {
+    let job = resolve(store, query)?;
+    let export = export(store, job.id())?;
+    let mut text = serde_json::to_vec_pretty(&export.document)?;
+    text.push(b'\n');
+    let path = match output {
+        Some(path) => path.clone(),
+        None => PathBuf::from(format!("outlive-{}.json", job.id())),
+    };
+    if path.as_os_str() == "-" {
+        std::io::stdout().lock().write_all(&text)?;
+    } else {
+        write_new(&path, &text)?;
+        print::line(&print::safe(&path.display().to_string()))?;
+    }
+    for sentence in &export.redacted {
+        exit::say(&format!("redacted {sentence}"));
+    }
+    exit::say("look through it before you give it away: not every secret can be told by its looks");
+    Ok(0)
+}
+
+/// Write a file that only its owner can read, and that was not there.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::NotNow(format!(
+                "{} is there already; name another file with --output",
+                path.display()
+            )),
+            _ => DiskError::new("create", path, error).into(),
+        })?;
+    let written = file.write_all(bytes);
+    written.map_err(|error| DiskError::new("write", path, error).into())
 }

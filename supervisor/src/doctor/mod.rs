@@ -1,104 +1,53 @@
-//! The invariants of a store, checked as a reader: what is found is said and left, unless it is asked to be mended. What
-//! is mended is only what any next holder would mend, what crashes left behind, and modes; a record that cannot be read
-//! is never touched (R21).
+//! The invariants of a store, checked as a reader: what is found is said and left, unless it is asked to be mended.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `kind`, `finding` | what can be found, and what is said of it |
+//! | `root`, `passing`, `spares`, `modes` | the store around the jobs; what is on its way in or out; who can read what |
+//! | `job` | one job: which of the following it is looked through for |
+//! | `history`, `status`, `processes`, `logs` | a history, a record, what lives of a job, its output |
+//! | `after`, `keys` | what jobs are to each other: who waits for whom, who bears which name |
+//! | `pools`, `sessions` | pools, their slots, and the sessions in them |
+//! | `mend/` | mending what was found |
+//! | `export`, `redact` | all about one job for whoever is to find out what went wrong, and what of that is not theirs to read |
+//! | `machine` | what the machine offers |
+//!
+//! What mends is what any next holder or collector would do, or sets aside what cannot be read: whole, under `broken/`, and
+//! only where nobody holds it. Nothing here deletes or changes a record that it cannot read (R21).
 
+mod after;
+mod export;
+mod finding;
+mod history;
 mod job;
+mod keys;
+pub(crate) mod kind;
+mod logs;
 mod machine;
 mod mend;
 mod modes;
-mod rest;
-mod slots;
+mod passing;
+mod pools;
+mod processes;
+mod redact;
+mod root;
+mod sessions;
+mod spares;
+mod status;
 
-use serde::Serialize;
-use state_machine::id::JobId;
+use std::ffi::OsString;
+use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{DiskError, Error, Result};
 use crate::process;
 use crate::store::Store;
 
+pub(crate) use export::export;
+pub(crate) use finding::{Finding, Severity};
 pub(crate) use machine::Machine;
 pub(crate) use mend::mend;
 
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Severity {
-    /// It must not be so.
-    Problem,
-    /// Worth knowing; a crash may leave it so, and the product copes with it.
-    Note,
-}
-
-impl Severity {
-    /// The word that a report uses.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Severity::Problem => "problem",
-            Severity::Note => "note",
-        }
-    }
-}
-
-/// Something that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    /// How bad it is.
-    pub(crate) severity: Severity,
-    /// The job that it is about, as its directory is called.
-    pub(crate) job: Option<JobId>,
-    /// What it is.
-    pub(crate) what: String,
-    /// What to do about it.
-    pub(crate) advice: String,
-    /// What mends it.
-    #[serde(skip)]
-    mend: Option<Mend>,
-}
-
-/// How a finding is mended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Mend {
-    /// Set the mode of a file or directory.
-    Chmod(std::path::PathBuf, u32),
-    /// Make a job that nobody holds say what is true (R22).
-    Settle(JobId),
-    /// Collect what crashes left in `staging/` and `trash/` (R8).
-    Collect,
-}
-
-impl Finding {
-    fn new(severity: Severity, what: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding {
-            severity,
-            job: None,
-            what: what.into(),
-            advice: advice.into(),
-            mend: None,
-        }
-    }
-
-    fn problem(what: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding::new(Severity::Problem, what, advice)
-    }
-
-    fn note(what: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding::new(Severity::Note, what, advice)
-    }
-
-    fn of(self, job: &JobId) -> Finding {
-        Finding {
-            job: Some(job.clone()),
-            ..self
-        }
-    }
-
-    fn mended_by(self, mend: Mend) -> Finding {
-        Finding {
-            mend: Some(mend),
-            ..self
-        }
-    }
-}
+use finding::Mend;
 
 /// What a look at a whole store came to.
 #[derive(Debug, Default)]
@@ -115,23 +64,24 @@ pub(crate) struct Checkup {
 ///
 /// Only where the store itself cannot be listed; what is wrong with one job hides nothing of the others.
 pub(crate) fn examine(store: &Store) -> Result<Checkup> {
-    let passing = rest::Passing::begin(store)?;
+    let passing = passing::Passing::begin(store)?;
     // Before the jobs: a process of a job that nobody holds *afterwards* has lost its worker.
     let marked = process::all_marked();
+    let mut findings = root::examine(store)?;
+    findings.extend(spares::examine(store)?);
     let (ids, strange) = store.entries()?;
-    let mut findings = rest::examine(store)?;
-    findings.extend(slots::examine(store)?);
-    findings.extend(strange.into_iter().map(|error| {
-        Finding::problem(
-            told(&error),
-            "nothing of ours; move it away if it is of use",
-        )
-    }));
+    findings.extend(strange.iter().map(job::no_job));
+    let mut known = Vec::with_capacity(ids.len());
     for id in &ids {
-        let found = job::examine(store, id, &marked);
-        findings.extend(found.into_iter().map(|finding| finding.of(id)));
+        let seen = job::examine(store, id, &marked);
+        findings.extend(seen.findings.into_iter().map(|finding| finding.of(id)));
+        known.extend(seen.known);
     }
-    findings.extend(job::of_nobody(store, &ids, &marked));
+    findings.extend(processes::of_nobody(store, &ids, &marked));
+    findings.extend(after::examine(store, &known)?);
+    findings.extend(keys::examine(store, &known)?);
+    findings.extend(pools::examine(store)?);
+    findings.extend(sessions::examine(store)?);
     findings.extend(passing.end(store)?);
     findings.sort_by_key(|finding| finding.severity);
     Ok(Checkup {
@@ -146,6 +96,39 @@ fn told(error: &Error) -> String {
         Error::Damaged { path, why } => format!("{} cannot be read: {why}", path.display()),
         other => other.to_string(),
     }
+}
+
+/// What is said of anything that is none of ours.
+fn stray(path: &Path, shown: &str) -> Finding {
+    Finding::new(
+        kind::STRAY,
+        format!("{shown} is nothing of ours"),
+        "move it away if it is of use, and no newer version has put it there",
+    )
+    .at(path)
+}
+
+/// The names in a directory; none where there is no such directory.
+fn names(dir: &Path) -> Result<Vec<OsString>> {
+    let failed = |error| DiskError::new("list", dir, error);
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(failed(error).into()),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(failed)?.file_name());
+    }
+    names.sort();
+    Ok(names)
 }
 
 #[cfg(test)]

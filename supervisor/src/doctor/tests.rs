@@ -1,4 +1,5 @@
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use super::*;
 use crate::store::{Job, JobSpec};
@@ -40,8 +41,17 @@ impl Room {
     }
 
     fn fix(&self) {
-        let done = mend(&self.store, examine(&self.store).unwrap().findings);
-        assert_eq!(done.failed, []);
+        mend(&self.store, examine(&self.store).unwrap()).unwrap();
+    }
+
+    /// Everything that was set aside, by the path that it had in the store.
+    fn set_aside(&self, path: &Path) -> Vec<PathBuf> {
+        let inside = path.strip_prefix(self.store.root()).unwrap();
+        let broken = self.store.root().join("broken");
+        let runs = std::fs::read_dir(broken).into_iter().flatten();
+        runs.map(|run| run.unwrap().path().join(inside))
+            .filter(|path| path.symlink_metadata().is_ok())
+            .collect()
     }
 }
 
@@ -59,35 +69,58 @@ fn a_sound_store_has_nothing_to_say() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_a_problem_and_is_left() {
+fn a_job_with_a_record_that_cannot_be_read_is_set_aside_as_it_is() {
     for file in ["job.json", "status.json"] {
         let room = Room::new();
-        room.ended();
+        let other = room.ended();
         let job = room.ended();
         write(&job, file, "\0\0\0");
         room.says(Severity::Problem, file);
-        room.fix();
-        room.says(Severity::Problem, file);
         assert_eq!(std::fs::read(job.dir().join(file)).unwrap(), b"\0\0\0");
+        room.fix();
+        room.says(Severity::Note, "set aside");
+        let moved = room.set_aside(&job.dir().join(file));
+        assert_eq!(moved.len(), 1);
+        assert_eq!(std::fs::read(&moved[0]).unwrap(), b"\0\0\0");
+        assert!(!job.dir().exists() && other.look().is_ok());
     }
 }
 
 #[test]
-fn a_job_under_a_wrong_name_is_a_problem() {
+fn a_job_that_is_held_is_not_set_aside() {
     let room = Room::new();
-    let job = room.ended();
-    std::fs::rename(job.dir(), job.dir().with_file_name("1-other")).unwrap();
-    room.says(Severity::Problem, job.id().as_str());
+    let job = room.store.create(JobSpec::command(["true"])).unwrap();
+    let held = job.hold().unwrap().unwrap();
+    write(&job, "job.json", "{");
+    room.fix();
+    room.says(Severity::Problem, "job.json cannot be read");
+    let advice = &examine(&room.store).unwrap().findings[0].advice;
+    assert!(advice.contains("once nobody holds it"), "{advice}");
+    drop(held);
+    room.fix();
+    room.says(Severity::Note, "set aside");
 }
 
 #[test]
-fn an_impossible_history_is_a_problem() {
+fn a_job_under_a_wrong_name_gets_its_own_back() {
+    let room = Room::new();
+    let job = room.ended();
+    let other = job.dir().with_file_name("1-other");
+    std::fs::rename(job.dir(), &other).unwrap();
+    room.says(Severity::Problem, job.id().as_str());
+    room.fix();
+    assert_eq!(room.findings(), []);
+    assert!(job.look().is_ok() && !other.exists());
+}
+
+#[test]
+fn an_impossible_history_is_begun_anew_from_the_record() {
     let room = Room::new();
     let job = room.ended();
     let events = job.dir().join("events.jsonl");
     let line = "{\"at_ms\":9,\"event\":\"state\",\"state\":\"running\"}\n";
-    let text = std::fs::read_to_string(&events).unwrap();
-    write(&job, "events.jsonl", &format!("{text}{line}"));
+    let text = std::fs::read_to_string(&events).unwrap() + line;
+    write(&job, "events.jsonl", &text);
     let findings = room.findings();
     assert!(
         findings.contains(&(
@@ -96,6 +129,13 @@ fn an_impossible_history_is_a_problem() {
         )),
         "{findings:?}"
     );
+    room.fix();
+    room.says(Severity::Note, "set aside");
+    let moved = room.set_aside(&events);
+    assert_eq!(std::fs::read_to_string(&moved[0]).unwrap(), text);
+    let history = job.raw_history().unwrap();
+    let states: Vec<String> = history.states().map(|state| state.to_string()).collect();
+    assert_eq!(states, ["queued", "cancelled"]);
 }
 
 #[test]

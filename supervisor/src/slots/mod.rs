@@ -46,6 +46,7 @@ pub use self::repair::Repaired;
 pub use self::standing::{PoolSlots, SlotStanding};
 pub(crate) use self::standing::{any_path, standings};
 pub(crate) use self::vacancy::{GivenBack, Vacancies};
+pub(crate) use self::yard::workspace_of;
 
 /// How long all of git's work about one slot may take.
 const GIT_TIME: Duration = Duration::from_secs(600);

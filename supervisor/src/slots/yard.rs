@@ -128,14 +128,7 @@ impl Yard<'_> {
 
     /// What is or is to be in a slot.
     pub(super) fn workspace(&self, number: u32) -> Workspace {
-        let ground = &self.setup.ground;
-        let source = match &ground.source {
-            Some(repository) => Source::Git {
-                repository: os_string(repository).into(),
-            },
-            None => Source::Nothing,
-        };
-        Workspace::new(source, self.place(number))
+        workspace_of(self.store, &self.pool, number, &self.setup)
     }
 
     /// Have hands that hold the slot with this lock do something.
@@ -285,6 +278,22 @@ impl Yard<'_> {
             _ => false,
         }
     }
+}
+
+/// What is or is to be in a slot of a pool that is set up so.
+pub(crate) fn workspace_of(
+    store: &Store,
+    pool: &PoolName,
+    number: u32,
+    setup: &PoolSetup,
+) -> Workspace {
+    let source = match &setup.ground.source {
+        Some(repository) => Source::Git {
+            repository: os_string(repository).into(),
+        },
+        None => Source::Nothing,
+    };
+    Workspace::new(source, place(store, pool, number))
 }
 
 /// The directory of a slot.

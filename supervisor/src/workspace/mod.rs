@@ -10,7 +10,7 @@
 //! | `place` | what stands at the path of a workspace, and what the repository has registered for it |
 //! | `unfinished` | the mark of a cut, a reset or a removal that has not come to its end |
 //! | `cut` | making one |
-//! | `glance` | whether one that was given back is still what it was |
+//! | `glance`, `outside` | whether one that was given back is still what it was; what of that is seen without git |
 //! | `judge`, `work` | whether one can be used again; the work in it that is landed nowhere |
 //! | `status`, `tracked` | what two calls of git say |
 //! | `lock` | locks that a killed git has left |
@@ -28,6 +28,7 @@ mod glance;
 mod judge;
 mod lock;
 mod mend;
+mod outside;
 mod place;
 mod remove;
 mod reset;

@@ -65,7 +65,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    fn read(path: PathBuf) -> Entry {
+    pub(super) fn read(path: PathBuf) -> Entry {
         let gitdir = fs::read(path.join("gitdir")).ok();
         Entry {
             gitdir: gitdir

@@ -1,0 +1,373 @@
+//! Taking secrets out of what is shown to others: credentials in addresses, headers that authorize, what follows the name of a
+//! secret, and whatever an environment has under such a name. Rather too much is taken than too little; nobody can promise that
+//! nothing is left.
+//!
+//! Only text goes in and out here.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What stands where something was taken out.
+pub(super) const REDACTED: &str = "[redacted]";
+
+/// A value of an environment that is shorter than this is not looked for elsewhere: it would be found in every other word.
+const SHORTEST: usize = 6;
+/// How long a word is, in bytes, that is taken for a secret where one may follow.
+const RANDOM: usize = 16;
+
+/// Parts of names behind which a secret stands.
+const WORDS: [&str; 15] = [
+    "token",
+    "secret",
+    "secrets",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "apikey",
+    "credential",
+    "credentials",
+    "auth",
+    "authorization",
+    "cookie",
+    "signature",
+    "bearer",
+];
+/// What makes a key one that is secret.
+const KEYS: [&str; 8] = [
+    "api",
+    "access",
+    "private",
+    "secret",
+    "signing",
+    "encryption",
+    "auth",
+    "account",
+];
+/// How words begin that are secrets wherever they stand.
+const PREFIXES: [&str; 9] = [
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "xoxb-",
+    "xoxp-",
+    "sk-",
+    "eyJ",
+];
+
+/// Takes secrets out, and counts how many from where.
+#[derive(Debug, Default)]
+pub(super) struct Redactor {
+    known: Vec<String>,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Redactor {
+    /// Look for this value everywhere, as it is that of a name which tells of a secret.
+    pub(super) fn learn(&mut self, name: &str, value: &str) {
+        if value.len() >= SHORTEST && is_secret(name) && !self.known.iter().any(|it| it == value) {
+            self.known.push(value.to_owned());
+        }
+    }
+
+    /// Something was taken out of this place.
+    pub(super) fn count(&mut self, place: &str) {
+        *self.counts.entry(place.to_owned()).or_default() += 1;
+    }
+
+    /// From where how many were taken.
+    pub(super) fn counts(&self) -> &BTreeMap<String, usize> {
+        &self.counts
+    }
+
+    /// The text without its secrets.
+    pub(super) fn text(&mut self, place: &str, text: &str) -> String {
+        let mut found = self.find(text);
+        found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+        let mut clean = String::with_capacity(text.len());
+        let mut at = 0;
+        for range in found {
+            if range.start < at || range.is_empty() {
+                continue;
+            }
+            clean.push_str(&text[at..range.start]);
+            clean.push_str(REDACTED);
+            at = range.end;
+            self.count(place);
+        }
+        clean.push_str(&text[at..]);
+        clean
+    }
+
+    /// A command without its secrets: the word behind a flag that names one is one.
+    pub(super) fn words(&mut self, place: &str, words: &[&str]) -> Vec<String> {
+        let mut clean = Vec::with_capacity(words.len());
+        let mut before = "";
+        for &word in words {
+            let follows_name =
+                before.starts_with('-') && !before.contains('=') && is_secret(before);
+            let follows_user = matches!(before, "-u" | "--user" | "--proxy-user");
+            let password = word.split_once(':').filter(|_| follows_user);
+            clean.push(if follows_name && !word.starts_with('-') {
+                self.count(place);
+                REDACTED.to_owned()
+            } else if let Some((user, _)) = password {
+                self.count(place);
+                format!("{user}:{REDACTED}")
+            } else {
+                self.text(place, word)
+            });
+            before = word;
+        }
+        clean
+    }
+
+    /// Where secrets are.
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        for known in &self.known {
+            found.extend(
+                text.match_indices(known.as_str())
+                    .map(|(at, _)| at..at + known.len()),
+            );
+        }
+        found.extend(in_addresses(text));
+        for name in names(text) {
+            found.extend(behind(text, &name));
+            found.extend(itself(text, &name));
+        }
+        found
+    }
+}
+
+/// Whether a name tells of a secret.
+pub(super) fn is_secret(name: &str) -> bool {
+    let parts = parts(name);
+    let is_word = |part: &String| {
+        WORDS.contains(&part.as_str())
+            || ["token", "secret", "password", "passwd", "apikey"]
+                .iter()
+                .any(|word| part.ends_with(word))
+    };
+    parts.iter().any(is_word)
+        || parts
+            .windows(2)
+            .any(|pair| KEYS.contains(&pair[0].as_str()) && pair[1] == "key")
+}
+
+/// The parts of a name, in small letters: `accessToken`, `ACCESS_TOKEN` and `--access-token` have the same.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_small = false;
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() || c.is_ascii_uppercase() && was_small {
+            parts.push(String::new());
+        }
+        if c.is_ascii_alphanumeric()
+            && let Some(part) = parts.last_mut()
+        {
+            part.push(c.to_ascii_lowercase());
+        }
+        was_small = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Every run of characters that names are made of.
+fn names(text: &str) -> Vec<Range<usize>> {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        while at < bytes.len() && is_of_name(bytes[at]) {
+            at += 1;
+        }
+        if at > start {
+            found.push(start..at);
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+/// What stands behind a name that tells of a secret: `name=value`, `name: value`, `"name": "value"`, `--name value`, and
+/// `name value` where that looks random.
+fn behind(text: &str, name: &Range<usize>) -> Option<Range<usize>> {
+    let word = &text[name.clone()];
+    if !is_secret(word) {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let skip = |mut at: usize, of: &[u8]| {
+        while bytes.get(at).is_some_and(|byte| of.contains(byte)) {
+            at += 1;
+        }
+        at
+    };
+    let mut at = name.end;
+    if matches!(bytes.get(at), Some(b'"' | b'\'')) {
+        at += 1;
+    }
+    let blank = skip(at, b" \t");
+    let is_assigned = matches!(bytes.get(blank), Some(b'=' | b':'));
+    let start = if is_assigned {
+        skip(skip(blank, b"=:>"), b" \t")
+    } else {
+        blank
+    };
+    if start == name.end {
+        return None;
+    }
+    let quote = bytes
+        .get(start)
+        .copied()
+        .filter(|byte| matches!(byte, b'"' | b'\''));
+    let (start, ends): (usize, &dyn Fn(u8) -> bool) = match quote {
+        Some(quote) => (start + 1, &move |byte| byte == quote || byte == b'\n'),
+        // A header goes on to the end of its line.
+        None if is_assigned && is_header(word) => {
+            (start, &|byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\''))
+        }
+        None => (start, &|byte: u8| {
+            byte.is_ascii_whitespace() || b"&;,\"'<>()[]{}".contains(&byte)
+        }),
+    };
+    let length = bytes[start..].iter().position(|&byte| ends(byte));
+    let end = length.map_or(bytes.len(), |length| start + length);
+    let value = &text[start..end];
+    let is_value =
+        is_assigned || word.starts_with('-') && !value.starts_with('-') || is_random(value);
+    (is_value && !value.is_empty()).then_some(start..end)
+}
+
+/// Whether a name is that of a header whose value has blanks in it.
+fn is_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("authorization") || name.ends_with("cookie")
+}
+
+/// Whether a word looks like a secret by itself.
+fn is_random(word: &str) -> bool {
+    let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-.".contains(&byte);
+    word.len() >= RANDOM
+        && word.bytes().all(of_base64)
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// A word that is a secret wherever it stands.
+fn itself(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
+    let shown = &text[word.clone()];
+    let is_one = PREFIXES.iter().any(|prefix| shown.starts_with(prefix)) && is_random(shown);
+    is_one.then(|| word.clone())
+}
+
+/// The user and password in addresses.
+fn in_addresses(text: &str) -> Vec<Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || "/?#\"'<>".contains(c);
+    text.match_indices("://")
+        .filter_map(|(at, sign)| {
+            let start = at + sign.len();
+            let length = text[start..].find(ends).unwrap_or(text.len() - start);
+            let end = text[start..start + length].rfind('@')?;
+            Some(start..start + end)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean(text: &str) -> String {
+        Redactor::default().text("here", text)
+    }
+
+    #[test]
+    fn secrets_go_and_the_rest_stays() {
+        for (text, expected) in [
+            ("token=abc", "token=[redacted]"),
+            (
+                "GET https://me:pw@host/path?x=1",
+                "GET https://[redacted]@host/path?x=1",
+            ),
+            (
+                "https://host/?access_token=a&page=2",
+                "https://host/?access_token=[redacted]&page=2",
+            ),
+            (
+                "Authorization: Bearer abc def\nnext",
+                "Authorization: [redacted]\nnext",
+            ),
+            (
+                r#"{"password": "a b", "user": "me"}"#,
+                r#"{"password": "[redacted]", "user": "me"}"#,
+            ),
+            (
+                "curl --token abc --verbose",
+                "curl --token [redacted] --verbose",
+            ),
+            (
+                "AWS_SECRET_ACCESS_KEY=x1 ls",
+                "AWS_SECRET_ACCESS_KEY=[redacted] ls",
+            ),
+            ("accessToken: q", "accessToken: [redacted]"),
+            ("the token is 3", "the token is 3"),
+            ("the token 0123456789abcdef0123", "the token [redacted]"),
+            (
+                "pushed with ghp_0123456789abcdefXYZ",
+                "pushed with [redacted]",
+            ),
+            ("tokens: 17, key: value", "tokens: 17, key: value"),
+            ("http://localhost:80/a@b", "http://localhost:80/a@b"),
+            ("password", "password"),
+            ("password=", "password="),
+            ("ünïcode secret=ß", "ünïcode secret=[redacted]"),
+        ] {
+            assert_eq!(clean(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_secret_by_its_name_is_found_everywhere() {
+        let mut redactor = Redactor::default();
+        redactor.learn("HF_TOKEN", "open sesame");
+        redactor.learn("HOME", "/home/me");
+        let text = redactor.text("log", "I say open sesame in /home/me, open sesame");
+        assert_eq!(text, "I say [redacted] in /home/me, [redacted]");
+        assert_eq!(redactor.counts()["log"], 2);
+    }
+
+    #[test]
+    fn a_command_has_secrets_in_words_of_their_own() {
+        let mut redactor = Redactor::default();
+        let words = [
+            "curl",
+            "-u",
+            "me:pw",
+            "--api-key",
+            "k",
+            "--password=x",
+            "-H",
+            "Cookie: a b",
+        ];
+        assert_eq!(
+            redactor.words("job.json", &words),
+            [
+                "curl",
+                "-u",
+                "me:[redacted]",
+                "--api-key",
+                "[redacted]",
+                "--password=[redacted]",
+                "-H",
+                "Cookie: [redacted]"
+            ]
+        );
+    }
+}
