@@ -118,10 +118,22 @@ impl Bench {
         if !self.root().join("format").exists() {
             return;
         }
+        let set_aside = self.set_aside();
         if self.crashed.load(Ordering::Relaxed) {
             self.run(["doctor", "--fix"]);
         }
         self.run(["doctor"]).expect(0);
+        assert_eq!(
+            self.set_aside(),
+            set_aside,
+            "no crash leaves what must be set aside"
+        );
+    }
+
+    /// How often something was set aside.
+    fn set_aside(&self) -> usize {
+        let entries = fs::read_dir(self.root().join("broken"));
+        entries.into_iter().flatten().count()
     }
 
     #[track_caller]

@@ -36,6 +36,7 @@ pub(super) fn of_job(id: &JobId, dir: &Path) -> Vec<Finding> {
             Name::Lock | Name::Descriptor | Name::Status if !metadata.is_file() => None,
             // The next holder throws it away.
             Name::Control | Name::Taken => None,
+            Name::Events if !metadata.is_file() => Some(odd(Mend::Rewrite(id.clone()))),
             _ if !metadata.is_file() => Some(odd(Mend::SetFileAside(id.clone(), name.to_owned()))),
             _ => of_entry(path, shown),
         });

@@ -181,7 +181,7 @@ fn of_place(
         return Ok(None);
     }
     let workspace = workspace_of(store, pool, number, setup);
-    let wrong = workspace.from_outside().map_err(|why| Error::Place {
+    let wrong = workspace.seen_from_outside().map_err(|why| Error::Place {
         slot: format!("{pool}/{number}"),
         why: why.to_string(),
     })?;

@@ -8,7 +8,7 @@ use super::{Source, Trouble, Workspace};
 impl Workspace {
     /// What is wrong with one that was whole before; `None` where nothing is, or that cannot be told now: something is under way in
     /// it, or the repository that it is cut from is away.
-    pub(crate) fn from_outside(&self) -> Result<Option<String>, Trouble> {
+    pub(crate) fn seen_from_outside(&self) -> Result<Option<String>, Trouble> {
         if self.unfinished()?.is_some() {
             return Ok(None);
         }

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use state_machine::disk::{Dir, Disk, Name, Place, Read};
 use state_machine::id::JobId;
+use state_machine::job::State;
 use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::hold::note;
-use state_machine::record::What;
+use state_machine::record::{Line, Status, What};
 
 use super::aside::{Aside, rename_new, sync_parents};
 use super::held::see_that_nobody_is_in;
@@ -105,15 +106,40 @@ pub(super) fn rewrite(store: &Store, aside: &mut Aside, id: &JobId) -> Result<()
 fn set_history_aside(store: &Store, aside: &mut Aside, id: &JobId) -> Result<Option<String>> {
     let dir = Dir::Job(id.clone());
     let mut disk = store.disk();
-    let history = disk.read_history(&dir)?;
-    let Read::Value(status) = disk.read_status(&dir)? else {
+    let Read::Value(descriptor) = disk.read_descriptor(&dir)? else {
         return Ok(None);
     };
-    let is_wrong = !is_legal(&history) || history.last_state() != Some(status.state);
+    let history = disk.read_history(&dir)?;
+    let status = match disk.read_status(&dir)? {
+        Read::Value(status) => status,
+        Read::Absent => Status::queued(descriptor.created_at_ms),
+        Read::Damaged(_) => return Ok(None),
+    };
+    let path = disk.path(&Place::of_job(id, Name::Events));
+    let is_wrong =
+        !is_plain(&path) || !is_legal(&history) || history.last_state() != Some(status.state);
     if status.lost || !is_wrong || !record_is_better(status.state, &history) {
         return Ok(None);
     }
-    let moved = aside.take(&disk.path(&Place::of_job(id, Name::Events)))?;
+    let moved = aside.take(&path)?;
+    let begun = beginning(&status, descriptor.created_at_ms);
+    if !begun.is_empty() {
+        disk.append(&dir, &begun, false)?;
+    }
     let inside = moved.strip_prefix(store.root()).unwrap_or(&moved);
     Ok(Some(inside.display().to_string()))
+}
+
+/// What the record of a job that has run says of the beginning. The next holder goes on from there by the shortest way, which
+/// for a job that has failed, say, would be one that never ran.
+fn beginning(status: &Status, created_at_ms: u64) -> Vec<Line> {
+    let has_run = status.attempt > 0 && status.steps > 2 && status.state != State::Queued;
+    if !has_run {
+        return Vec::new();
+    }
+    let started_at_ms = status.started_at_ms.unwrap_or(created_at_ms);
+    vec![
+        Line::state(created_at_ms, State::Queued),
+        Line::state(started_at_ms, State::Running),
+    ]
 }
