@@ -6,7 +6,7 @@ use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 use state_machine::job::State;
 use state_machine::protocol::look::View;
-use state_machine::pull::pattern::Pattern;
+use state_machine::pattern::Pattern;
 
 use crate::cli::arguments::option;
 
