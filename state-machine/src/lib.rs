@@ -22,6 +22,7 @@
 //! | [`course`] | what a worker does from the first attempt to the end, over its deeds |
 //! | [`pull`] | what references, answers of servers and unfinished files mean |
 //! | [`project`], [`pattern`] | what a project file says and what follows from it; patterns for paths |
+//! | [`nearest`](mod@nearest) | the word that was probably meant |
 //! | [`wire`] | what is said over the socket of a supervisor |
 //! | [`call`], [`tape`] | which protocol began, with what; what a recorded run says, line by line |
 
@@ -37,6 +38,7 @@ pub mod id;
 pub mod job;
 pub mod liveness;
 pub mod maintenance;
+pub mod nearest;
 pub mod pattern;
 pub mod place;
 pub mod project;

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::id::JobId;
+use crate::nearest::nearest;
 
 /// A job, as far as a query can name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +32,12 @@ impl Candidate {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unresolved {
     /// Nothing matches.
-    #[error("no job is called '{query}'")]
+    #[error("no job is called '{query}'{}", suggestion(meant.as_deref()))]
     Unknown {
         /// The query.
         query: String,
+        /// The name of a job that was probably meant.
+        meant: Option<String>,
     },
     /// Several match, and not exactly one of them is still going.
     #[error("'{query}' could be any of {}; name one by its id", list(matches))]
@@ -48,6 +51,10 @@ pub enum Unresolved {
 
 /// How many matches a message lists.
 const LISTED: usize = 8;
+
+fn suggestion(meant: Option<&str>) -> String {
+    meant.map_or(String::new(), |meant| format!("; '{meant}' was meant?"))
+}
 
 fn list(matches: &[JobId]) -> String {
     let shown: Vec<&str> = matches.iter().take(LISTED).map(JobId::as_str).collect();
@@ -65,8 +72,10 @@ pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolve
     if let Some(exact) = candidates.iter().find(|job| job.id.as_str() == query) {
         return Ok(exact.id.clone());
     }
+    let names = candidates.iter().filter_map(|job| job.name.as_deref());
     let unknown = || Unresolved::Unknown {
         query: query.to_owned(),
+        meant: nearest(query, names).map(str::to_owned),
     };
     if query.is_empty() {
         return Err(unknown());
@@ -113,6 +122,14 @@ mod tests {
     fn an_exact_id_wins_over_being_a_prefix() {
         let jobs = [job("10-a", None, true), job("10-a-2", None, false)];
         assert_eq!(resolve("10-a", &jobs).unwrap().as_str(), "10-a");
+    }
+
+    #[test]
+    fn of_what_is_not_there_the_nearest_name_is_said() {
+        let jobs = [job("10-a", Some("web"), true), job("11-b", None, false)];
+        let said = |query| resolve(query, &jobs).unwrap_err().to_string();
+        assert_eq!(said("wbe"), "no job is called 'wbe'; 'web' was meant?");
+        assert_eq!(said("database"), "no job is called 'database'");
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::place::{BadProject, nearest};
+use super::place::BadProject;
 use super::written::{WrittenProject, WrittenTask};
 use crate::id::Name;
+use crate::nearest::nearest;
 use crate::record::Limits;
 use crate::retry::Retry;
 

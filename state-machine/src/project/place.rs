@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use thiserror::Error;
 
+use crate::nearest::nearest;
+
 /// A project file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {why}")]
@@ -54,13 +56,4 @@ fn with_meant_word(message: &str) -> String {
         Some(meant) => format!("there is no '{wrong}' here; '{meant}' was meant?"),
         None => format!("there is no '{wrong}' here, but: {}", known.join(", ")),
     }
-}
-
-/// Of the words that are known, the one that a slip or two make this one of, if any is.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|one| (strsim::damerau_levenshtein(word, one), one))
-        .filter(|(slips, one)| *slips <= 1 + one.len() / 4)
-        .min_by_key(|(slips, _)| *slips)
-        .map(|(_, one)| one)
 }

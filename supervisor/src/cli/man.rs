@@ -7,7 +7,7 @@ use clap::{ArgMatches, Command, value_parser};
 use clap_mangen::Man;
 
 use super::arguments::option;
-use super::{Verb, declare_visible};
+use super::{Verb, declare_visible, examples};
 use crate::error::DiskError;
 
 pub(super) const VERB: Verb = Verb {
@@ -51,9 +51,17 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
 }
 
 fn page(command: Command) -> io::Result<(String, Vec<u8>)> {
+    let example = examples::of(command.get_name());
     let man = Man::new(command).manual("outlive");
     let mut text = Vec::new();
     man.render(&mut text)?;
+    if let Some(example) = example {
+        writeln!(
+            text,
+            ".SH EXAMPLE\n.nf\n{}\n.fi",
+            example.replace('-', "\\-")
+        )?;
+    }
     Ok((man.get_filename(), text))
 }
 

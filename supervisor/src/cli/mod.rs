@@ -6,9 +6,11 @@ mod arguments;
 mod background;
 mod check;
 mod clean;
+mod complete;
 mod completions;
 mod doctor;
 mod events;
+mod examples;
 mod exit;
 mod hand_over;
 mod list;
@@ -91,7 +93,7 @@ impl Verb {
 
     fn declare(&self) -> Command {
         let command = Command::new(self.name).visible_aliases(self.aliases);
-        (self.declare)(command)
+        examples::shown(self.name, (self.declare)(command))
     }
 }
 
@@ -119,6 +121,9 @@ fn frame() -> Command {
 pub fn main() -> ExitCode {
     crate::worker_if_asked();
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if complete::answer(&arguments) {
+        return ExitCode::SUCCESS;
+    }
     let called = arguments
         .get(1)
         .and_then(|word| word.to_str())

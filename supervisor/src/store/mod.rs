@@ -147,6 +147,11 @@ impl Store {
         Store::open(root::default_root()?)
     }
 
+    /// The store of this user, if there is one already.
+    pub(crate) fn default_if_there() -> Option<Store> {
+        Store::open_existing(&root::default_root().ok()?).ok()
+    }
+
     /// The root of the store.
     pub fn root(&self) -> &Path {
         self.disk.root()

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
 use state_machine::job::State;
-use state_machine::protocol::look::View;
 use state_machine::pattern::Pattern;
+use state_machine::protocol::look::View;
 
 use crate::cli::arguments::option;
 
