@@ -446,7 +446,7 @@ fn the_command_line_describes_itself() {
         .expect(0);
     for verb in [
         "run", "list", "status", "log", "wait", "pause", "resume", "stop", "signal", "restart",
-        "clean", "events", "doctor",
+        "clean", "events", "doctor", "top",
     ] {
         assert!(pages.join(format!("outlive-{verb}.1")).exists(), "{verb}");
         let help = bench.run([verb, "--help"]).expect(0);

@@ -36,6 +36,7 @@ mod stop;
 mod supervise;
 mod supervisor;
 mod terminal;
+mod top;
 mod up;
 mod wait;
 mod waiting;
@@ -75,6 +76,7 @@ const VERBS: &[Verb] = &[
     restart::VERB,
     clean::VERB,
     events::VERB,
+    top::VERB,
     pool::VERB,
     supervise::VERB,
     supervisor::VERB,

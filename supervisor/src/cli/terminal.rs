@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use crate::sys;
+
 /// How many columns and rows there are where neither the terminal nor anybody else says.
 const USUAL: (usize, usize) = (80, 24);
 
@@ -57,6 +59,12 @@ impl Signals {
         mask.thread_block()?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Signals(SignalFd::with_flags(&mask, flags)?))
+    }
+
+    /// Be ended by a signal that has come, as this process would have been at once.
+    pub(super) fn obey(&self, signal: Signal) -> io::Result<()> {
+        SigSet::from(signal).thread_unblock()?;
+        sys::kill(rustix::process::getpid(), signal as i32)
     }
 
     /// One that has come, if any has.

@@ -80,6 +80,8 @@ pub(super) struct Ear {
     rests_until: Option<Duration>,
     /// When to look without having been told, in time since boot.
     look_at: Option<Duration>,
+    /// The last look failed.
+    failed: bool,
 }
 
 impl Ear {
@@ -114,6 +116,7 @@ impl Ear {
             echo: Heard::default(),
             rests_until: None,
             look_at: None,
+            failed: false,
         };
         for place in [Place::Root, Place::Jobs, Place::Pools] {
             ear.watch(place);
@@ -215,6 +218,7 @@ impl Ear {
         if self.look_at.is_some_and(|at| at <= now) {
             self.look_at = None;
             self.mend(&mut heard);
+            heard.lost |= std::mem::take(&mut self.failed);
         }
         if heard.is_nothing() {
             self.listen()?;
@@ -229,6 +233,11 @@ impl Ear {
         self.rests_until = Some(clock::since_boot() + rest);
         self.stop_listening();
         self.set_timer()
+    }
+
+    /// A look has failed: everything is to be looked at, a little later.
+    pub(super) fn look_again(&mut self) {
+        self.failed = true;
     }
 
     /// Try once more to have everything watched, and say that anything may have changed meanwhile.
@@ -391,6 +400,7 @@ impl Ear {
     fn set_timer(&mut self) -> io::Result<()> {
         let now = clock::since_boot();
         let every = match (&self.instance, &self.told) {
+            _ if self.failed => Some(BLIND),
             (Some(_), _) if self.places.all_watched() => None,
             (None, Some(told)) => Some(told.patience().unwrap_or(BACKSTOP).min(BACKSTOP)),
             _ => Some(BLIND),

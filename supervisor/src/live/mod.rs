@@ -17,8 +17,6 @@
 //! }
 //! ```
 
-#![allow(dead_code, reason = "who shows slots and output comes next")]
-
 mod ear;
 mod jobs;
 mod places;
@@ -161,7 +159,7 @@ impl Live {
     ///
     /// # Errors
     ///
-    /// When the jobs cannot be listed. The next call tries again.
+    /// When the jobs cannot be listed. What was seen before stays, and it is tried again a second later.
     pub(crate) fn update(&mut self) -> Result<Changes> {
         let began = clock::since_boot();
         let heard = self.ear.hear().map_err(|error| self.deaf(error))?;
@@ -170,6 +168,9 @@ impl Live {
             return Ok(changes);
         }
         let looked = self.look(heard, &mut changes);
+        if looked.is_err() {
+            self.ear.look_again();
+        }
         let took = clock::since_boot().saturating_sub(began);
         self.ear.rest(took).map_err(|error| self.deaf(error))?;
         looked.map(|()| changes)

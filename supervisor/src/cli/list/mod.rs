@@ -2,8 +2,8 @@
 //! of it is kept: ten thousand of them are listed as fast as they can be read.
 
 mod filter;
-mod row;
-mod table;
+pub(super) mod row;
+pub(super) mod table;
 mod watch;
 
 use std::collections::BTreeSet;

@@ -23,6 +23,7 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// The line of a job, with how long ago it was started.
     pub(super) fn new(view: &View, now_ms: u64) -> Row {
         let descriptor = &view.descriptor;
         let since = |at_ms| print::short(Duration::from_millis(now_ms.saturating_sub(at_ms)));
@@ -30,18 +31,7 @@ impl Row {
             id: descriptor.id.clone(),
             state: view.state,
             project: descriptor.project.clone(),
-            cells: [
-                descriptor.id.to_string(),
-                descriptor
-                    .name
-                    .as_ref()
-                    .map_or_else(String::new, ToString::to_string),
-                descriptor.task.clone().unwrap_or_default(),
-                print::condition(view),
-                view.status.started_at_ms.map_or_else(String::new, since),
-                slot(view),
-                print::work(view),
-            ],
+            cells: cells(view, since),
             waiting: waits(view).then(|| Box::new(view.clone())),
         }
     }
@@ -57,6 +47,21 @@ impl Row {
             State::Done => None,
         }
     }
+}
+
+/// The cells of a job; `since` puts into words when it was started.
+pub(in crate::cli) fn cells(view: &View, since: impl FnOnce(u64) -> String) -> Cells {
+    let descriptor = &view.descriptor;
+    let name = descriptor.name.as_ref();
+    [
+        descriptor.id.to_string(),
+        name.map_or_else(String::new, ToString::to_string),
+        descriptor.task.clone().unwrap_or_default(),
+        print::condition(view),
+        view.status.started_at_ms.map_or_else(String::new, since),
+        slot(view),
+        print::work(view),
+    ]
 }
 
 /// The slot that a job has now.

@@ -6,13 +6,21 @@ use std::io::{self, Write};
 use crate::cli::print::{cut, safe, width};
 
 /// How many columns there can be.
-pub(super) const COLUMNS: usize = 7;
+pub(in crate::cli) const COLUMNS: usize = 7;
 /// The column that says how a job is.
-pub(super) const STATE: usize = 3;
+pub(in crate::cli) const STATE: usize = 3;
 /// The cells of a job, in the order of [`HEADS`].
-pub(super) type Cells = [String; COLUMNS];
+pub(in crate::cli) type Cells = [String; COLUMNS];
 
-const HEADS: [&str; COLUMNS] = ["ID", "NAME", "TASK", "STATE", "STARTED", "SLOT", "COMMAND"];
+static HEADS: SafeCells<'static> = [
+    Cow::Borrowed("ID"),
+    Cow::Borrowed("NAME"),
+    Cow::Borrowed("TASK"),
+    Cow::Borrowed("STATE"),
+    Cow::Borrowed("STARTED"),
+    Cow::Borrowed("SLOT"),
+    Cow::Borrowed("COMMAND"),
+];
 /// Those that are there also where nobody has anything in them.
 const ALWAYS: [bool; COLUMNS] = [true, false, false, true, false, false, true];
 /// What is made narrower where there is too little room, what first comes first, and how narrow at most. The id comes last: it
@@ -27,51 +35,117 @@ const GAP: usize = 2;
 
 /// What a table is to look like.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Look {
+pub(in crate::cli) struct Look {
     /// How many columns of a terminal there are; nothing is cut where there is no terminal.
-    pub(super) room: Option<usize>,
+    pub(in crate::cli) room: Option<usize>,
     /// Whether no line may be longer than that, whatever is lost of it.
-    pub(super) strict: bool,
+    pub(in crate::cli) strict: bool,
     /// Whether how a job is has a colour.
-    pub(super) coloured: bool,
+    pub(in crate::cli) coloured: bool,
 }
 
 /// Write a table, heads first. `colour_of` is what a terminal is told before it is shown how the job in that row is.
-pub(super) fn write<'a>(
+pub(super) fn write(
     out: &mut impl Write,
-    rows: &[&'a Cells],
+    rows: &[&Cells],
     look: Look,
     colour_of: impl Fn(usize) -> Option<&'static str>,
 ) -> io::Result<()> {
-    let safe_rows: Vec<[Cow<'a, str>; COLUMNS]> = rows
-        .iter()
-        .map(|row| row.each_ref().map(|cell| safe(cell)))
-        .collect();
-    let heads = HEADS.map(Cow::Borrowed);
-    let widths = widths(&heads, &safe_rows, look.room);
-    write_row(out, &heads, &widths, look, None)?;
+    let safe_rows: Vec<SafeCells<'_>> = rows.iter().map(|row| made_safe(row)).collect();
+    let columns = Columns::of(&safe_rows, look);
+    write_row(out, columns.heads(), None)?;
     for (number, row) in safe_rows.iter().enumerate() {
         let colour = look.coloured.then(|| colour_of(number)).flatten();
-        write_row(out, row, &widths, look, colour)?;
+        write_row(out, columns.cells(row), colour)?;
     }
     Ok(())
 }
 
+fn write_row<'a>(
+    out: &mut impl Write,
+    cells: impl Iterator<Item = Cell<'a>>,
+    colour: Option<&str>,
+) -> io::Result<()> {
+    let mut at = 0;
+    for Cell { column, from, text } in cells {
+        let blanks = from.saturating_sub(at);
+        write!(out, "{:blanks$}", "")?;
+        match colour.filter(|_| column == STATE) {
+            Some(colour) => write!(out, "\x1b[{colour}m{text}\x1b[0m")?,
+            None => out.write_all(text.as_bytes())?,
+        }
+        at = from + width(&text);
+    }
+    out.write_all(b"\n")
+}
+
+/// The cells of a job as a terminal may be shown them.
+pub(in crate::cli) type SafeCells<'a> = [Cow<'a, str>; COLUMNS];
+
+/// These cells as a terminal may be shown them.
+pub(in crate::cli) fn made_safe(cells: &Cells) -> SafeCells<'_> {
+    cells.each_ref().map(|cell| safe(cell))
+}
+
+/// A cell that has its place.
+pub(in crate::cli) struct Cell<'a> {
+    /// The column, as a number.
+    pub(in crate::cli) column: usize,
+    /// Where it begins, in columns of a terminal.
+    pub(in crate::cli) from: usize,
+    /// What is shown of it.
+    pub(in crate::cli) text: Cow<'a, str>,
+}
+
 /// How wide each column is; nothing for one that is left out.
-fn widths(
-    heads: &[Cow<'_, str>; COLUMNS],
-    rows: &[[Cow<'_, str>; COLUMNS]],
-    room: Option<usize>,
-) -> [Option<usize>; COLUMNS] {
-    let mut widths: [Option<usize>; COLUMNS] = std::array::from_fn(|column| {
-        let widest = rows.iter().map(|row| width(&row[column])).max();
-        let widest = widest.filter(|widest| *widest > 0 || ALWAYS[column]);
-        let widest = widest.or(ALWAYS[column].then_some(0));
-        widest.map(|widest| widest.max(heads[column].len()))
-    });
-    let Some(room) = room else {
-        return widths;
-    };
+pub(in crate::cli) struct Columns {
+    widths: [Option<usize>; COLUMNS],
+    look: Look,
+}
+
+impl Columns {
+    /// For these rows.
+    pub(in crate::cli) fn of(rows: &[SafeCells<'_>], look: Look) -> Columns {
+        let mut widths: [Option<usize>; COLUMNS] = std::array::from_fn(|column| {
+            let widest = rows.iter().map(|row| width(&row[column])).max();
+            let widest = widest.filter(|widest| *widest > 0 || ALWAYS[column]);
+            let widest = widest.or(ALWAYS[column].then_some(0));
+            widest.map(|widest| widest.max(HEADS[column].len()))
+        });
+        if let Some(room) = look.room {
+            make_narrower(&mut widths, rows, room);
+        }
+        Columns { widths, look }
+    }
+
+    /// The heads of the columns that there are.
+    pub(in crate::cli) fn heads(&self) -> impl Iterator<Item = Cell<'static>> {
+        self.cells(&HEADS)
+    }
+
+    /// Where everything of a row is.
+    pub(in crate::cli) fn cells<'a>(
+        &self,
+        row: &'a SafeCells<'a>,
+    ) -> impl Iterator<Item = Cell<'a>> {
+        let look = self.look;
+        let limit = look.room.filter(|_| look.strict).unwrap_or(usize::MAX);
+        let mut next = 0_usize;
+        let there = self.widths.into_iter().enumerate();
+        there.filter_map(move |(column, wide)| {
+            let wide = wide?;
+            let from = next;
+            next = from.saturating_add(wide + GAP).min(limit);
+            let text = match look.room {
+                Some(_) => fit(&row[column], column, wide.min(limit - from)),
+                None => Cow::Borrowed(&*row[column]),
+            };
+            Some(Cell { column, from, text })
+        })
+    }
+}
+
+fn make_narrower(widths: &mut [Option<usize>; COLUMNS], rows: &[SafeCells<'_>], room: usize) {
     let there: Vec<usize> = widths.iter().flatten().copied().collect();
     let taken = there.iter().sum::<usize>() + GAP * there.len().saturating_sub(1);
     let mut missing = taken.saturating_sub(room);
@@ -87,11 +161,10 @@ fn widths(
     {
         *width -= missing.min(width.saturating_sub(telling(rows)));
     }
-    widths
 }
 
 /// How much of the ids tells each from the others: the beginning of an id is as good as the whole of it.
-fn telling(rows: &[[Cow<'_, str>; COLUMNS]]) -> usize {
+fn telling(rows: &[SafeCells<'_>]) -> usize {
     let mut ids: Vec<&str> = rows.iter().map(|row| &*row[ID]).collect();
     ids.sort_unstable();
     let common = |pair: &[&str]| {
@@ -108,40 +181,6 @@ fn fit(cell: &str, column: usize, room: usize) -> Cow<'_, str> {
         Some(beginning) if column == ID => Cow::Borrowed(beginning),
         _ => cut(cell, room),
     }
-}
-
-fn write_row(
-    out: &mut impl Write,
-    row: &[Cow<'_, str>; COLUMNS],
-    widths: &[Option<usize>; COLUMNS],
-    look: Look,
-    colour: Option<&str>,
-) -> io::Result<()> {
-    let limit = look.room.filter(|_| look.strict).unwrap_or(usize::MAX);
-    let mut at = 0;
-    for (column, cell) in row.iter().enumerate() {
-        let Some(wide) = widths[column] else {
-            continue;
-        };
-        let is_last = column + 1 == COLUMNS;
-        let may_take = wide.min(limit.saturating_sub(at));
-        let text = if look.room.is_some() {
-            fit(cell, column, may_take)
-        } else {
-            Cow::Borrowed(&**cell)
-        };
-        match colour.filter(|_| column == STATE) {
-            Some(colour) => write!(out, "\x1b[{colour}m{text}\x1b[0m")?,
-            None => out.write_all(text.as_bytes())?,
-        }
-        if !is_last {
-            let next = at.saturating_add(wide + GAP).min(limit);
-            let blanks = next.saturating_sub(at + width(&text));
-            write!(out, "{:blanks$}", "")?;
-            at = next;
-        }
-    }
-    out.write_all(b"\n")
 }
 
 #[cfg(test)]
