@@ -231,6 +231,17 @@ fn the_terminal_is_as_it_was_however_top_ends() {
         fs::remove_file(&file).unwrap();
         terminal.until_intact();
     }
+    // A fault of its own: it is told where it can be read.
+    terminal.type_line("export OUTLIVE_TEST_PANIC_AT=panic RUST_BACKTRACE=0");
+    start(&terminal, "");
+    fs::write(bench.file("panic"), "").unwrap();
+    let job = bench.sh("exit 0");
+    terminal.until("it says what happened", |screen| {
+        screen.contains("it was time to panic") && !screen.contains("outlive top: ")
+    });
+    terminal.until_intact();
+    terminal.type_line("unset OUTLIVE_TEST_PANIC_AT");
+    job.wait();
     // Stopped and let go on again.
     start(&terminal, "");
     terminal.press(&["C-z"]);

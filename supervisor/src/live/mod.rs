@@ -16,6 +16,9 @@
 //!     }
 //! }
 //! ```
+//!
+//! In a runtime, hear of the descriptor with [`readable`](crate::reactor::readable), and clear its readiness *before* the update: what
+//! comes meanwhile is told again.
 
 mod ear;
 mod jobs;

@@ -290,3 +290,34 @@ fn when_events_were_lost_everything_is_looked_at() {
         state(live, &new) == Some(State::Cancelled)
     });
 }
+
+#[test]
+fn a_runtime_that_hears_of_edges_misses_nothing() {
+    let scratch = scratch();
+    let live = Live::open(&scratch.store).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let store = scratch.store.clone();
+    let writer = std::thread::spawn(move || {
+        for _ in 0..40 {
+            let job = store.create(JobSpec::command(["true"])).unwrap();
+            job.request(Request::Cancel).unwrap();
+        }
+    });
+    runtime.block_on(async {
+        let mut live = crate::reactor::readable(live).unwrap();
+        let is_over = |live: &Live| {
+            let cancelled = live.jobs().filter(|view| view.state == State::Cancelled);
+            cancelled.count() == 40
+        };
+        while !is_over(live.get_ref()) {
+            let readable = tokio::time::timeout(LONG, live.readable_mut()).await;
+            let mut readable = readable.expect("it is told in time").unwrap();
+            readable.clear_ready();
+            readable.get_inner_mut().update().unwrap();
+        }
+    });
+    writer.join().unwrap();
+}

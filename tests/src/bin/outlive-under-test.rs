@@ -3,16 +3,22 @@
 //!
 //! It keeps tapes where there is a directory for them: in that of `OUTLIVE_TAPE` (in none where that is empty), or in
 //! `tape` beside the store. That it needs no variable is for the tests that look at a job's environment. Where
-//! `OUTLIVE_TEST_DIE_AFTER` is a number, it is killed when it has asked so much of the disk; where `OUTLIVE_CLOCK` names a
+//! `OUTLIVE_TEST_DIE_AFTER` is a number, it is killed when it has asked so much of the disk; where
+//! `OUTLIVE_TEST_PANIC_AT` names a file, it panics at the next thing that it asks once that is there; where `OUTLIVE_CLOCK` names a
 //! file, that file sets its wall clock.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use outlive_tests::{DIE_AFTER, TAPES};
 
 /// How much may still be asked of the disk.
 static LEFT: AtomicU32 = AtomicU32::new(0);
+
+/// The file that says that it is time to panic.
+static PANIC_AT: OnceLock<PathBuf> = OnceLock::new();
 
 fn main() -> ExitCode {
     outlive::worker_if_asked();
@@ -24,6 +30,11 @@ fn main() -> ExitCode {
     if let Some(number) = order.and_then(|number| number.parse().ok()) {
         LEFT.store(number, Ordering::Relaxed);
         outlive::disk::listen(die_in_time);
+    }
+    if let Some(file) = std::env::var_os("OUTLIVE_TEST_PANIC_AT")
+        && PANIC_AT.set(file.into()).is_ok()
+    {
+        outlive::disk::listen(panic_in_time);
     }
     if let Some(file) = std::env::var_os("OUTLIVE_CLOCK") {
         outlive::clock::set_by_file(file.into());
@@ -39,5 +50,11 @@ fn die_in_time() {
         loop {
             std::thread::park();
         }
+    }
+}
+
+fn panic_in_time() {
+    if PANIC_AT.get().is_some_and(|file| file.exists()) {
+        panic!("it was time to panic");
     }
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -14,6 +15,9 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 /// And back.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// Whether it has to be left: a panic may have seen to that before what is dropped does.
+static ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// What is drawn on. A picture is written at once.
 pub(super) type Canvas = Terminal<CrosstermBackend<BufWriter<File>>>;
@@ -40,6 +44,7 @@ impl Screen {
     fn take(&self) -> io::Result<()> {
         let mut raw = self.before.clone();
         raw.make_raw();
+        ENTERED.store(true, Ordering::SeqCst);
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;
         write(ENTER)
     }
@@ -73,8 +78,11 @@ impl Drop for Screen {
     }
 }
 
-/// Leave it. A terminal that is gone needs nothing.
+/// Leave it, unless that was done. A terminal that is gone needs nothing.
 fn leave(before: &Termios) {
+    if !ENTERED.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let _ = write(LEAVE);
     let _ = tcsetattr(stdin(), OptionalActions::Now, before);
 }
