@@ -220,6 +220,18 @@ fn a_watched_list_stays_where_it_is_on_a_terminal_and_leaves_that_intact() {
     });
     terminal.resize(90, 12);
     terminal.until("all", |screen| screen.matches("cancelled").count() == 3);
+    // As somebody does who moves the store about.
+    let (there, away) = (bench.root().join("jobs"), bench.root().join("away"));
+    fs::rename(&there, &away).unwrap();
+    std::os::unix::fs::symlink("jobs", &there).unwrap();
+    terminal.until("it says so", |screen| {
+        screen.contains("outlive: cannot list")
+    });
+    fs::remove_file(&there).unwrap();
+    fs::rename(&away, &there).unwrap();
+    terminal.until("all again", |screen| {
+        screen.matches("cancelled").count() == 3 && !screen.contains("outlive: ")
+    });
     terminal.press(&["C-c"]);
     terminal.until_intact();
     drop(terminal);

@@ -28,8 +28,8 @@ use crate::store::Store;
 /// How long nothing more is heard after something was, at least: what happens to a job brings a dozen events, one by one. What
 /// comes first is heard at once.
 const REST: Duration = Duration::from_millis(20);
-/// And at most, where it takes long to look at what was heard of.
-const LONGEST_REST: Duration = Duration::from_millis(500);
+/// And at most, where it is much work to look at what was heard of: nobody is to see it later than a tenth of a second.
+const LONGEST_REST: Duration = Duration::from_millis(80);
 /// How often to look where something is not watched.
 const BLIND: Duration = Duration::from_secs(1);
 /// How often to look where a supervisor tells: what becomes of a job after its end he does not.
@@ -227,9 +227,9 @@ impl Ear {
         Ok(heard)
     }
 
-    /// Hear nothing for a while, after it took so long to look at what was heard of.
+    /// Hear nothing for a while, after it took so much of a processor to look at what was heard of.
     pub(super) fn rest(&mut self, took: Duration) -> io::Result<()> {
-        let rest = took.saturating_mul(3).clamp(REST, LONGEST_REST);
+        let rest = took.saturating_mul(2).clamp(REST, LONGEST_REST);
         self.rests_until = Some(clock::since_boot() + rest);
         self.stop_listening();
         self.set_timer()

@@ -164,7 +164,7 @@ impl Live {
     ///
     /// When the jobs cannot be listed. What was seen before stays, and it is tried again a second later.
     pub(crate) fn update(&mut self) -> Result<Changes> {
-        let began = clock::since_boot();
+        let began = clock::worked();
         let heard = self.ear.hear().map_err(|error| self.deaf(error))?;
         let mut changes = Changes::default();
         if heard.is_nothing() {
@@ -174,7 +174,7 @@ impl Live {
         if looked.is_err() {
             self.ear.look_again();
         }
-        let took = clock::since_boot().saturating_sub(began);
+        let took = clock::worked().saturating_sub(began);
         self.ear.rest(took).map_err(|error| self.deaf(error))?;
         looked.map(|()| changes)
     }

@@ -28,18 +28,33 @@ pub(super) fn watch(store: &Store, chosen: &Chosen, grouped: bool) -> anyhow::Re
     let resized = Signals::hear([Signal::SIGWINCH])?;
     let mut live = Live::open(store)?;
     let mut shown = Shown::default();
+    // Why jobs cannot be listed now: what is shown is what was so.
+    let mut trouble: Option<String> = None;
     loop {
-        match terminal::size() {
-            Some(size) => shown.show_in_place(&picture(&live, chosen, grouped, Some(size))?)?,
-            None => shown.show_below(&picture(&live, chosen, grouped, None)?, &live)?,
+        let size = terminal::size();
+        let mut lines = table(&live, chosen, grouped, size)?;
+        let unreadable = live.damaged().chain(trouble.as_deref());
+        match size {
+            Some(size) => {
+                fit(&mut lines, unreadable, size);
+                shown.show_in_place(&lines)?;
+            }
+            None => shown.show_below(&lines, unreadable)?,
         }
         loop {
             match wait(&live, &resized)? {
                 Woken::Closed => return Ok(0),
                 Woken::Resized => shown.forget_place()?,
                 Woken::Minute => {}
-                Woken::Heard if live.update()?.is_nothing() => continue,
-                Woken::Heard => {}
+                Woken::Heard => match live.update() {
+                    Ok(changes) => {
+                        if changes.is_nothing() && trouble.is_none() {
+                            continue;
+                        }
+                        trouble = None;
+                    }
+                    Err(error) => trouble = Some(error.to_string()),
+                },
             }
             break;
         }
@@ -81,18 +96,16 @@ fn wait(live: &Live, resized: &Signals) -> io::Result<Woken> {
     })
 }
 
-/// The table as text; as much of it as there is room for on a terminal of so many columns and rows.
-fn picture(
+/// The table as lines; on a terminal of so many columns and rows, no more jobs than there can be room for.
+fn table(
     live: &Live,
     chosen: &Chosen,
     grouped: bool,
     size: Option<(usize, usize)>,
 ) -> io::Result<Vec<String>> {
     let now_ms = clock::now_ms();
-    // What is written up to the last column makes some terminals begin a line of their own.
-    let room = size.map(|(columns, _)| columns.saturating_sub(1));
     let look = Look {
-        room,
+        room: size.map(|(columns, _)| room(columns)),
         strict: true,
         coloured: terminal::has_colours(),
     };
@@ -110,16 +123,26 @@ fn picture(
     let mut text = Vec::new();
     write_rows(&mut text, &rows, look, grouped)?;
     let text = String::from_utf8_lossy(&text);
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Some((_, rows)) = size {
-        for damaged in live.damaged() {
-            let line = format!("outlive: {}", print::safe(damaged));
-            lines.push(print::cut(&line, room.unwrap_or(usize::MAX)).into_owned());
-        }
-        let surplus = lines.len().saturating_sub(rows.saturating_sub(1));
-        lines.drain(..surplus);
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// What is written up to the last column makes some terminals begin a line of their own.
+fn room(columns: usize) -> usize {
+    columns.saturating_sub(1)
+}
+
+/// Add what cannot be read, and leave the first lines out for which there is no room.
+fn fit<'a>(
+    lines: &mut Vec<String>,
+    unreadable: impl Iterator<Item = &'a str>,
+    (columns, rows): (usize, usize),
+) {
+    for why in unreadable {
+        let line = format!("outlive: {}", print::safe(why));
+        lines.push(print::cut(&line, room(columns)).into_owned());
     }
-    Ok(lines)
+    let surplus = lines.len().saturating_sub(rows.saturating_sub(1));
+    lines.drain(..surplus);
 }
 
 /// What was shown last.
@@ -160,12 +183,16 @@ impl Shown {
     }
 
     /// Show it after what was shown before, with a blank line between; and say what cannot be read.
-    fn show_below(&mut self, lines: &[String], live: &Live) -> io::Result<()> {
-        let damaged: BTreeSet<String> = live.damaged().map(str::to_owned).collect();
-        for new in damaged.difference(&self.said) {
+    fn show_below<'a>(
+        &mut self,
+        lines: &[String],
+        unreadable: impl Iterator<Item = &'a str>,
+    ) -> io::Result<()> {
+        let unreadable: BTreeSet<String> = unreadable.map(str::to_owned).collect();
+        for new in unreadable.difference(&self.said) {
             exit::say(new);
         }
-        self.said = damaged;
+        self.said = unreadable;
         if self.lines.as_deref() == Some(lines) {
             return Ok(());
         }
