@@ -158,7 +158,7 @@ fn write_export(store: &Store, query: &str, output: Option<&PathBuf>) -> anyhow:
     text.push(b'\n');
     let path = match output {
         Some(path) => path.clone(),
-        None => PathBuf::from(format!("outlive-{}.json", job.id())),
+        None => PathBuf::from(&export.file),
     };
     if path.as_os_str() == "-" {
         std::io::stdout().lock().write_all(&text)?;

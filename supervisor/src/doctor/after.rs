@@ -11,18 +11,18 @@ use super::{Finding, kind};
 use crate::error::Result;
 use crate::store::Store;
 
-/// Everything worth saying about what these jobs wait for.
+/// Everything worth saying about what these jobs, which have not ended, wait for.
 pub(super) fn examine(store: &Store, jobs: &[Box<View>]) -> Result<Vec<Finding>> {
     let waiting: BTreeMap<&JobId, Vec<&JobId>> = jobs
         .iter()
-        .filter(|view| !view.state.is_terminal() && !view.descriptor.after.is_empty())
+        .filter(|view| !view.descriptor.after.is_empty())
         .map(|view| {
             let after = view.descriptor.after.iter().map(|after| &after.job);
             (&view.descriptor.id, after.collect())
         })
         .collect();
     let mut findings = Vec::new();
-    for view in jobs.iter().filter(|view| !view.state.is_terminal()) {
+    for view in jobs {
         let id = &view.descriptor.id;
         for after in &view.descriptor.after {
             let gone = !store

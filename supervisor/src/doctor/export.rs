@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use state_machine::id::JobId;
 
-use super::redact::{REDACTED, Redactor};
+use super::redact::{REDACTED, Redactor, is_secret};
 use super::{Machine, examine, names};
 use crate::clock;
 use crate::error::Result;
@@ -29,6 +29,8 @@ pub(crate) struct Export {
     pub(crate) document: Value,
     /// What was taken out, a sentence each.
     pub(crate) redacted: Vec<String>,
+    /// How a file of it is called where nobody says.
+    pub(crate) file: String,
 }
 
 /// Collect what there is about a job, whether it can be read or not. Changes nothing.
@@ -42,12 +44,13 @@ pub(crate) fn export(store: &Store, id: &JobId) -> Result<Export> {
     let of_it = |finding: &&super::Finding| finding.job.as_ref() == Some(id);
     let findings: Vec<_> = checkup.findings.iter().filter(of_it).collect();
     let mut redactor = Redactor::default();
-    let descriptor = descriptor(&mut redactor, &dir);
+    let descriptor = descriptor(&mut redactor, &dir, id);
+    let shown = redactor.text("the id of the job", id.as_str());
     let mut document = json!({
         "outlive": env!("CARGO_PKG_VERSION"),
         "exported_at_ms": clock::now_ms(),
-        "job": id,
-        "dir": dir.to_string_lossy(),
+        "job": shown,
+        "dir": redactor.text("its path", &dir.to_string_lossy()),
         "descriptor": descriptor,
         "status": record(&mut redactor, &dir, "status.json"),
         "history": history(&mut redactor, &dir),
@@ -60,7 +63,12 @@ pub(crate) fn export(store: &Store, id: &JobId) -> Result<Export> {
     });
     let redacted = sentences(&redactor);
     document["redacted"] = json!(redacted);
-    Ok(Export { document, redacted })
+    let file = format!("outlive-{}.json", shown.replace(REDACTED, "redacted"));
+    Ok(Export {
+        document,
+        redacted,
+        file,
+    })
 }
 
 fn sentences(redactor: &Redactor) -> Vec<String> {
@@ -110,7 +118,7 @@ fn read(path: &Path) -> Held {
 
 /// The descriptor, with the names of the environment and none of its values. One that cannot be read is not shown: nobody can
 /// tell where in it the environment ends.
-fn descriptor(redactor: &mut Redactor, dir: &Path) -> Value {
+fn descriptor(redactor: &mut Redactor, dir: &Path, id: &JobId) -> Value {
     let mut value = match read(&dir.join("job.json")) {
         Held::Json(value) => value,
         Held::Nothing => return Value::Null,
@@ -127,6 +135,11 @@ fn descriptor(redactor: &mut Redactor, dir: &Path) -> Value {
                 redactor.learn(name, value.as_str().unwrap_or_default());
             }
         }
+    }
+    if let Some(Value::Array(argv)) = value.pointer("/kind/command/argv") {
+        // What is no text is no secret that could be found elsewhere.
+        let words = argv.iter().filter_map(Value::as_str);
+        redactor.learn_from(&words.collect::<Vec<_>>(), id.as_str());
     }
     for pointer in environments {
         if let Some(env) = value.pointer_mut(pointer) {
@@ -161,8 +174,9 @@ fn clean(redactor: &mut Redactor, place: &str, value: Value) -> Value {
         Value::Object(fields) => {
             let fields = fields.into_iter();
             let cleaned = fields.map(|(name, value)| {
-                // Bytes that are no text: what is in them cannot be seen here.
-                let value = if name == "hex" {
+                // Of bytes that are no text nobody can see what is in them.
+                let is_secret = value.is_string() && is_secret(&name);
+                let value = if name == "hex" || is_secret {
                     redactor.count(place);
                     json!(REDACTED)
                 } else {

@@ -88,6 +88,8 @@ pub(super) enum Mend {
     Session(Token),
     /// Set a session aside whose slot is not its own any more.
     Void(Token),
+    /// Set a session aside whose slot is gone.
+    Orphan(Token),
 }
 
 impl Finding {

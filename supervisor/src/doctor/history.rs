@@ -87,12 +87,20 @@ fn of_agreement(view: &View, history: &History) -> Option<Finding> {
         let finding = Finding::new(kind::RECORD_LOST, what, MENDS_ITSELF);
         return Some(finding.mended_by(Mend::Settle(id.clone())));
     }
+    let entered = u32::try_from(history.states().count()).unwrap_or(u32::MAX);
     if agrees(view, history) {
-        return None;
+        // One that is absent or empty stands for its first line.
+        return (entered.max(1) < view.status.steps).then(|| {
+            let what = format!(
+                "its history tells of {entered} states and its status.json has counted {}",
+                view.status.steps
+            );
+            let advice = "lines of it are lost; nothing need be done, as the record is the truth";
+            Finding::new(kind::HISTORY_SHORT, what, advice)
+        });
     }
     let recorded = view.status.state;
     let last = history.last_state().unwrap_or(State::Queued);
-    let entered = u32::try_from(history.states().count()).unwrap_or(u32::MAX);
     let is_behind = entered > view.status.steps;
     let what = format!("status.json says {recorded} and its history ends with {last}");
     // An end is synced before it enters the history: no crash leaves it so.

@@ -32,15 +32,15 @@ pub(super) const MENDS_ITSELF: &str =
 pub(super) struct Seen {
     /// Everything worth saying about it.
     pub(super) findings: Vec<Finding>,
-    /// What is true about it, where it can be read.
-    pub(super) known: Option<Box<View>>,
+    /// What is true about it, where it has not ended and can be read: of ended ones there may be very many.
+    pub(super) under_way: Option<Box<View>>,
 }
 
 impl Seen {
     fn only(finding: Finding) -> Seen {
         Seen {
             findings: vec![finding],
-            known: None,
+            under_way: None,
         }
     }
 }
@@ -117,7 +117,7 @@ fn records(store: &Store, id: &JobId, marked: &[Marked]) -> Result<Seen> {
             findings.push(damaged(store, id, file, &why)?);
             return Ok(Seen {
                 findings,
-                known: None,
+                under_way: None,
             });
         }
     };
@@ -128,7 +128,7 @@ fn records(store: &Store, id: &JobId, marked: &[Marked]) -> Result<Seen> {
     findings.extend(processes::examine(store, &view, marked));
     Ok(Seen {
         findings,
-        known: Some(view),
+        under_way: Some(view).filter(|view| !view.state.is_terminal()),
     })
 }
 

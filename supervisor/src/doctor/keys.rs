@@ -12,7 +12,7 @@ use super::{Finding, Mend, kind, modes, names, stray};
 use crate::error::Result;
 use crate::store::Store;
 
-/// Everything worth saying about the keys, and about the jobs that bear them.
+/// Everything worth saying about the keys, and about the jobs under way that bear them.
 pub(super) fn examine(store: &Store, jobs: &[Box<View>]) -> Result<Vec<Finding>> {
     let mut findings = of_files(store)?;
     for (key, bearers) in borne(jobs) {
@@ -52,7 +52,7 @@ fn is_numbered(descriptor: &Descriptor) -> bool {
 /// The jobs under way by the key that each bears, oldest first.
 fn borne(jobs: &[Box<View>]) -> BTreeMap<Key, Vec<JobId>> {
     let mut borne: BTreeMap<Key, Vec<JobId>> = BTreeMap::new();
-    for view in jobs.iter().filter(|view| !view.state.is_terminal()) {
+    for view in jobs {
         if let Some(key) = key_of(&view.descriptor) {
             let bearers = borne.entry(key).or_default();
             bearers.push(view.descriptor.id.clone());

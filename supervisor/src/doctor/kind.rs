@@ -89,6 +89,8 @@ kinds! {
         "a loss of power has emptied a status.json" "records what the history still knows"
     HISTORY_GARBAGE "history-garbage" Note
         "lines of a history cannot be read, and are passed over" ""
+    HISTORY_SHORT "history-short" Note
+        "a history lacks states that its record counts" ""
     HISTORY_TORN "history-torn" Note
         "the last line of a history is torn, and is passed over" ""
     TIME_BACKWARDS "time-backwards" Note

@@ -71,15 +71,15 @@ pub(crate) fn examine(store: &Store) -> Result<Checkup> {
     findings.extend(spares::examine(store)?);
     let (ids, strange) = store.entries()?;
     findings.extend(strange.iter().map(job::no_job));
-    let mut known = Vec::with_capacity(ids.len());
+    let mut under_way = Vec::new();
     for id in &ids {
         let seen = job::examine(store, id, &marked);
         findings.extend(seen.findings.into_iter().map(|finding| finding.of(id)));
-        known.extend(seen.known);
+        under_way.extend(seen.under_way);
     }
     findings.extend(processes::of_nobody(store, &ids, &marked));
-    findings.extend(after::examine(store, &known)?);
-    findings.extend(keys::examine(store, &known)?);
+    findings.extend(after::examine(store, &under_way)?);
+    findings.extend(keys::examine(store, &under_way)?);
     findings.extend(pools::examine(store)?);
     findings.extend(sessions::examine(store)?);
     findings.extend(passing.end(store)?);

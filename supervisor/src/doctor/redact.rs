@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use state_machine::id::slug;
+
 /// What stands where something was taken out.
 pub(super) const REDACTED: &str = "[redacted]";
 
@@ -67,8 +69,39 @@ pub(super) struct Redactor {
 impl Redactor {
     /// Look for this value everywhere, as it is that of a name which tells of a secret.
     pub(super) fn learn(&mut self, name: &str, value: &str) {
-        if value.len() >= SHORTEST && is_secret(name) && !self.known.iter().any(|it| it == value) {
-            self.known.push(value.to_owned());
+        if is_secret(name) {
+            self.know(value);
+        }
+    }
+
+    /// Look everywhere for the secrets of this command, too, also as they are written in the id that is made from it.
+    pub(super) fn learn_from(&mut self, words: &[&str], id: &str) {
+        let mut secrets = Vec::new();
+        let mut before = "";
+        for &word in words {
+            match standing(before, word) {
+                Standing::Whole => secrets.push(word),
+                Standing::Password(at) => secrets.push(&word[at..]),
+                Standing::Free => {
+                    secrets.extend(self.find(word).into_iter().map(|range| &word[range]));
+                }
+            }
+            before = word;
+        }
+        for secret in secrets {
+            self.know(secret);
+            // An id is cut where it would be too long.
+            let slug = slug(secret);
+            let in_id = (SHORTEST..=slug.len()).rev().map(|length| &slug[..length]);
+            if let Some(part) = in_id.into_iter().find(|part| id.contains(part)) {
+                self.know(part);
+            }
+        }
+    }
+
+    fn know(&mut self, secret: &str) {
+        if secret.len() >= SHORTEST && !self.known.iter().any(|it| it == secret) {
+            self.known.push(secret.to_owned());
         }
     }
 
@@ -106,18 +139,16 @@ impl Redactor {
         let mut clean = Vec::with_capacity(words.len());
         let mut before = "";
         for &word in words {
-            let follows_name =
-                before.starts_with('-') && !before.contains('=') && is_secret(before);
-            let follows_user = matches!(before, "-u" | "--user" | "--proxy-user");
-            let password = word.split_once(':').filter(|_| follows_user);
-            clean.push(if follows_name && !word.starts_with('-') {
-                self.count(place);
-                REDACTED.to_owned()
-            } else if let Some((user, _)) = password {
-                self.count(place);
-                format!("{user}:{REDACTED}")
-            } else {
-                self.text(place, word)
+            clean.push(match standing(before, word) {
+                Standing::Whole => {
+                    self.count(place);
+                    REDACTED.to_owned()
+                }
+                Standing::Password(at) => {
+                    self.count(place);
+                    format!("{}{REDACTED}", &word[..at])
+                }
+                Standing::Free => self.text(place, word),
             });
             before = word;
         }
@@ -139,6 +170,26 @@ impl Redactor {
             found.extend(itself(text, &name));
         }
         found
+    }
+}
+
+/// What a word of a command is, by the one before it.
+enum Standing {
+    /// All of it is a secret.
+    Whole,
+    /// It is one from here on.
+    Password(usize),
+    /// That is to be seen in it.
+    Free,
+}
+
+fn standing(before: &str, word: &str) -> Standing {
+    let is_name = before.starts_with('-') && !before.contains('=') && is_secret(before);
+    let is_user = matches!(before, "-u" | "--user" | "--proxy-user");
+    match word.find(':') {
+        _ if is_name && !word.starts_with('-') => Standing::Whole,
+        Some(at) if is_user => Standing::Password(at + 1),
+        _ => Standing::Free,
     }
 }
 
@@ -341,6 +392,20 @@ mod tests {
         let text = redactor.text("log", "I say open sesame in /home/me, open sesame");
         assert_eq!(text, "I say [redacted] in /home/me, [redacted]");
         assert_eq!(redactor.counts()["log"], 2);
+    }
+
+    #[test]
+    fn the_secrets_of_a_command_are_found_in_its_output_and_in_its_id() {
+        let mut redactor = Redactor::default();
+        let words = ["curl", "--token", "Swordfish_9", "-u", "me:letmein"];
+        redactor.learn_from(&words, "17-curl-token-swordfish-9-u-me-letm");
+        for (text, expected) in [
+            ("I am Swordfish_9", "I am [redacted]"),
+            ("letmein", "[redacted]"),
+            ("17-curl-token-swordfish-9-u", "17-curl-token-[redacted]-u"),
+        ] {
+            assert_eq!(redactor.text("here", text), expected);
+        }
     }
 
     #[test]

@@ -79,13 +79,12 @@ fn of_its_slot(store: &Store, token: &Token, session: &Session) -> Result<Option
         )
         .mended_by(Mend::Void(token.clone()))
     } else {
-        let path = disk.path(&session_file(token));
         Finding::new(
             kind::SESSION_SLOT_GONE,
             format!("the slot {slot} of the session {token} is gone"),
             format!("put it back, or give it up with: outlive pool close {token} --force"),
         )
-        .mended_by(Mend::SetAside(path))
+        .mended_by(Mend::Orphan(token.clone()))
     }))
 }
 

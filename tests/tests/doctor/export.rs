@@ -59,6 +59,18 @@ fn an_export_holds_all_about_a_job_and_no_secret() {
         );
     }
 
+    // An id is made from the command, and so is the name of the file.
+    let other = bench.start(["--", "echo", "--token", "swordfish9"]);
+    other.wait();
+    assert!(other.id().contains("swordfish9"));
+    let hidden = bench.run(["doctor", "--export", other.id()]).expect(0);
+    assert!(
+        !format!("{}{}", hidden.text(), hidden.errors()).contains("swordfish9"),
+        "{hidden:?}"
+    );
+    let shown = fs::read_to_string(bench.file(hidden.text().trim())).unwrap();
+    assert!(!shown.contains("swordfish9"), "{shown}");
+
     // What is there is never written over.
     let again = bench.run(["doctor", "--export", job.id()]).expect(6);
     assert!(again.errors().contains("--output"), "{again:?}");

@@ -54,6 +54,15 @@ pub(crate) fn rows() -> Vec<Row> {
             site.of(&site.queued, "")
         })
         .then(|site| assert!(!site.path(&site.of(&site.queued, "")).exists())),
+        // A record that counts no steps, as an older version wrote.
+        Row::mended("history-illegal", |site| {
+            site.edit(&site.of(&site.done, "status.json"), |status| {
+                status.as_object_mut().unwrap().remove("steps");
+            });
+            change(site, |lines| lines.push(state("failed")))
+        })
+        .changing(&["/status.json"])
+        .then(is_whole),
         Row::mended("history-behind", |site| {
             change(site, |lines| drop(lines.pop()))
         })
@@ -68,6 +77,13 @@ pub(crate) fn rows() -> Vec<Row> {
             change(site, |lines| lines.insert(1, "{\"at_ms\":17,\"ev".into()))
         })
         .undone_by(|site| drop(change(site, |lines| drop(lines.remove(1))))),
+        // What is left is a history that a job can have.
+        Row::noted("history-short", |site| {
+            let mut lines = site.lines(&site.failed);
+            lines.remove(1);
+            site.write_lines(&site.failed, &lines);
+            site.of(&site.failed, "")
+        }),
         Row::noted("history-torn", |site| {
             let path = site.of(&site.done, "events.jsonl");
             let whole = site.read(&path);

@@ -81,6 +81,12 @@ fn records() -> Vec<Row> {
                 site.link(path, "job.json");
             })
         }),
+        // Without a record it counts as never begun, and its history tells of an end.
+        Row::mended("history-contradicts", |site| {
+            site.remove(&site.of(&site.done, "status.json"));
+            site.of(&site.done, "")
+        })
+        .then(|site| set_aside(site, &site.done)),
         Row::stays("newer", |site| {
             site.edit_for_now(&site.of(&site.done, "status.json"), |status| {
                 status["state"] = "hibernating".into();

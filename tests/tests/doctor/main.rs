@@ -5,6 +5,7 @@ mod export;
 mod histories;
 mod jobs;
 mod keys;
+mod lives;
 mod pools;
 mod row;
 mod site;

@@ -182,6 +182,7 @@ fn end(site: &Site, sound: &Snapshot) {
         assert!(matches!(job.state().as_str(), "running" | "paused"));
         job.stop(0);
     }
+    site.bench.run(["list", "--all"]).expect(0);
     // One that waits is no harm to anybody, and has a spare's next record in it.
     site.bench.run(["stop", &site.queued]);
     site.bench.audit();

@@ -8,6 +8,7 @@ use state_machine::id::JobId;
 use state_machine::job::State;
 use state_machine::protocol::claim::{Claim, claim};
 use state_machine::protocol::hold::note;
+use state_machine::protocol::look::{Look, look};
 use state_machine::record::{Line, Status, What};
 
 use super::aside::{Aside, rename_new, sync_parents};
@@ -41,9 +42,25 @@ fn held(id: &JobId) -> Error {
     ))
 }
 
-/// Take a job out of the listing as it is, in one step.
+/// Take a job out of the listing as it is, in one step, if it still is one that must be.
 pub(super) fn set_aside(store: &Store, aside: &mut Aside, id: &JobId) -> Result<()> {
-    with_it_alone(store, id, |dir| aside.take(dir).map(drop))
+    with_it_alone(store, id, |dir| {
+        if is_beyond_mending(store, id)? {
+            aside.take(dir)?;
+        }
+        Ok(())
+    })
+}
+
+/// Whether a job cannot be read, or its history tells of an end which its record does not know of.
+fn is_beyond_mending(store: &Store, id: &JobId) -> Result<bool> {
+    let view = match look(&mut store.disk(), id)? {
+        Look::Damaged { .. } => return Ok(true),
+        Look::Gone => return Ok(false),
+        Look::Job(view) => view,
+    };
+    let history = store.job(id).raw_history()?;
+    Ok(!record_is_better(view.status.state, &history))
 }
 
 /// Set a file of a job aside that is no plain file: nobody has written to it, and nobody can.
@@ -74,8 +91,8 @@ pub(super) fn rename(store: &Store, aside: &mut Aside, from: &JobId, to: &JobId)
     })
 }
 
-/// Set a history aside that no job can have, or that its record contradicts, and begin it anew from the record: as the next
-/// holder of a job does that has none. A crash in between leaves a history that is behind.
+/// Set a history aside that no job can have, or that its record contradicts, and begin it anew from the record, in one step. The
+/// rest is completed as any history that is behind is by the next holder; after a crash in between, too.
 pub(super) fn rewrite(store: &Store, aside: &mut Aside, id: &JobId) -> Result<()> {
     let mut disk = store.disk();
     let lock = match claim(&mut disk, id)? {
@@ -121,25 +138,28 @@ fn set_history_aside(store: &Store, aside: &mut Aside, id: &JobId) -> Result<Opt
     if status.lost || !is_wrong || !record_is_better(status.state, &history) {
         return Ok(None);
     }
-    let moved = aside.take(&path)?;
-    let begun = beginning(&status, descriptor.created_at_ms);
-    if !begun.is_empty() {
-        disk.append(&dir, &begun, false)?;
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
     }
+    let begun = beginning(&status, descriptor.created_at_ms);
+    let bytes: Vec<u8> = begun.iter().flat_map(Line::encode).collect();
+    let moved = aside.put_in_place_of(&path, &bytes)?;
     let inside = moved.strip_prefix(store.root()).unwrap_or(&moved);
     Ok(Some(inside.display().to_string()))
 }
 
-/// What the record of a job that has run says of the beginning. The next holder goes on from there by the shortest way, which
-/// for a job that has failed, say, would be one that never ran.
+/// What the record of a job says of the beginning. The next holder goes on from there by the shortest way, which for a job that
+/// has failed, say, would be one that never ran. Nothing where the record counts fewer states: the history must not be ahead.
 fn beginning(status: &Status, created_at_ms: u64) -> Vec<Line> {
     let has_run = status.attempt > 0 && status.steps > 2 && status.state != State::Queued;
-    if !has_run {
-        return Vec::new();
-    }
     let started_at_ms = status.started_at_ms.unwrap_or(created_at_ms);
-    vec![
-        Line::state(created_at_ms, State::Queued),
-        Line::state(started_at_ms, State::Running),
-    ]
+    let mut lines = vec![Line::state(created_at_ms, State::Queued)];
+    if has_run {
+        lines.push(Line::state(started_at_ms, State::Running));
+    }
+    if status.steps as usize >= lines.len() {
+        lines
+    } else {
+        Vec::new()
+    }
 }

@@ -57,7 +57,23 @@ pub(crate) fn mend(store: &Store, found: Checkup) -> Result<Mended> {
             break;
         }
     }
+    see_what_is_gone(&mut mended, &left.findings);
     Ok(Mended { mended, left })
+}
+
+/// Keep of what was mended that which is not found any more, each once: somebody may have held it, or broken it again.
+fn see_what_is_gone(mended: &mut Vec<Finding>, left: &[Finding]) {
+    let is_same = |one: &Finding, other: &Finding| {
+        (one.kind, &one.job, &one.path) == (other.kind, &other.job, &other.path)
+    };
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in mended.drain(..) {
+        let is_left = left.iter().any(|other| is_same(&finding, other));
+        if !is_left && !kept.contains(&finding) {
+            kept.push(finding);
+        }
+    }
+    *mended = kept;
 }
 
 #[derive(Default)]
@@ -97,7 +113,7 @@ fn apply(store: &Store, aside: &mut Aside, mend: &Mend) -> Result<()> {
         Mend::Collect => store.collect(),
         Mend::SetJobAside(id) => job::set_aside(store, aside, id),
         Mend::SetFileAside(id, name) => job::set_file_aside(store, aside, id, name),
-        Mend::SetAside(path) => aside.take(path).map(drop),
+        Mend::SetAside(path) => set_aside(aside, path),
         Mend::Rewrite(id) => job::rewrite(store, aside, id),
         Mend::Rename(from, to) => job::rename(store, aside, from, to),
         Mend::Socket => socket(store, aside),
@@ -107,6 +123,7 @@ fn apply(store: &Store, aside: &mut Aside, mend: &Mend) -> Result<()> {
         Mend::Break(pool, number, why) => slots::call_broken(store, pool, *number, why),
         Mend::Session(token) => slots::write_session(store, aside, token),
         Mend::Void(token) => slots::end_void(store, aside, token),
+        Mend::Orphan(token) => slots::set_orphan_aside(store, aside, token),
     }
 }
 
@@ -118,6 +135,14 @@ fn chmod(path: &Path, mode: u32) -> Result<()> {
     }
     std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
     Ok(())
+}
+
+/// Set something aside that nobody can hold. In a directory somebody may work all the same.
+fn set_aside(aside: &mut Aside, path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        held::see_that_nobody_is_in(path)?;
+    }
+    aside.take(path).map(drop)
 }
 
 /// Make a directory of the store. What stands in its place can be nobody's lock.

@@ -200,3 +200,17 @@ pub(super) fn end_void(store: &Store, aside: &mut Aside, token: &Token) -> Resul
         }),
     }
 }
+
+/// Set a session aside whose slot is gone: nothing is left that it could be closed of.
+pub(super) fn set_orphan_aside(store: &Store, aside: &mut Aside, token: &Token) -> Result<()> {
+    let mut disk = store.disk();
+    let path = disk.path(&Dir::Sessions.at(Name::Session(token.clone())));
+    let Read::Value(session) = disk.read_session(token)? else {
+        return Ok(());
+    };
+    let dir = Dir::Slot(session.pool, session.slot);
+    if disk.exists(&dir.at(Name::Occupancy))? {
+        return Err(Error::NotNow("its slot is there by now".into()));
+    }
+    aside.take(&path).map(drop)
+}

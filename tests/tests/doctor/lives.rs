@@ -1,0 +1,117 @@
+//! What is held, or comes in between: nothing of that is touched, and nothing is lost.
+
+use std::fs;
+
+use outlive_tests::{Dice, bench, rounds};
+
+use crate::site::Template;
+use crate::snapshot::{Entry, keeps, take};
+
+#[test]
+fn what_somebody_holds_is_not_touched() {
+    let template = Template::new(bench!());
+    let site = template.site(bench!());
+    let running = site.bench.job(&site.running);
+    let pid = running.pid();
+    let whole = fs::read(running.file("job.json")).unwrap();
+    fs::write(running.file("job.json"), "{").unwrap();
+    let broken = take(&site.bench.root());
+    let (code, report) = site.doctor(&["--fix"]);
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["mended"].as_array().unwrap().len(), 0, "{report}");
+    let finding = &report["findings"][0];
+    assert_eq!(finding["kind"], "descriptor", "{report}");
+    assert_eq!(finding["mendable"], true);
+    let advice = finding["advice"].as_str().unwrap();
+    assert!(advice.contains("somebody holds"), "{advice}");
+    let mut after = take(&site.bench.root());
+    // Where it would have been set aside.
+    after.retain(|path, _| !path.starts_with("broken"));
+    assert_eq!(after, broken);
+    fs::write(running.file("job.json"), whole).unwrap();
+    assert_eq!((running.state().as_str(), running.pid()), ("running", pid));
+
+    // A session keeps the slot that somebody works in, whatever its record says.
+    let mut exec = site.bench.verb(["pool", "exec", &site.token, "--"]);
+    exec.args(["sh", "-c", "echo > ../up; exec sleep 600"]);
+    let inside = site.bench.background(exec);
+    let up = site.path("pools/w/slots/1/up");
+    outlive_tests::until("it works in the slot", || up.exists());
+    let slot = "pools/w/slots/1/slot.json";
+    let record = site.read(slot);
+    site.write(slot, "rubbish");
+    let (code, report) = site.doctor(&["--fix"]);
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(site.read(slot), b"rubbish");
+    inside.kill();
+    let (code, report) = site.doctor(&["--fix"]);
+    assert_eq!(code, 0, "{report}");
+    assert_ne!(site.read(slot), record, "it is written anew");
+    site.bench.run(["pool", "close", &site.token]).expect(0);
+    fs::remove_file(up).unwrap();
+    for id in [&site.running, &site.paused, &site.queued] {
+        site.bench.job(id).stop(0);
+    }
+    site.bench.audit();
+    template.audit();
+}
+
+#[test]
+fn a_supervisor_goes_on_beside_the_doctor() {
+    let bench = bench!();
+    bench.configure("[pool.default]\nslots = 1\n");
+    let first = bench.queued(&["--no-supervisor"], "exit 0");
+    fs::write(first.file("job.json"), "{").unwrap();
+    let supervisor = bench.supervise_ready();
+    bench.run(["doctor"]).expect(1);
+    bench.run(["doctor", "--fix"]).expect(0);
+    assert!(!first.dir().exists());
+    let next = bench.queued(&["--no-supervisor"], "exit 3");
+    assert_eq!(next.wait(), 3);
+    supervisor.end();
+    bench.audit();
+}
+
+#[test]
+fn a_doctor_that_is_killed_has_lost_nothing() {
+    let template = Template::new(bench!());
+    let dice = Dice::new();
+    for round in 0..rounds(12) {
+        let mut dice = dice.nth(round as u64);
+        let site = template.site(bench!());
+        site.write(&site.of(&site.done, "status.json"), "rubbish");
+        let mut lines = site.lines(&site.failed);
+        lines.push(lines[2].replace("failed", "done"));
+        site.write_lines(&site.failed, &lines);
+        site.write(&site.pointer("name-web"), "rubbish too");
+        site.write("pools/w/pool.json", "and more");
+        site.write("pools/w/slots/1/slot.json", "still more");
+        site.write("pools/w/slots/2/slot.json", "and still more");
+        site.remove(&site.of(&site.limited, "lock"));
+        let broken = take(&site.bench.root());
+        let doctor = site.bench.background(site.bench.verb(["doctor", "--fix"]));
+        dice.moment(200_000);
+        doctor.kill();
+        site.bench.crashes();
+        let (code, report) = site.doctor(&["--fix"]);
+        assert_eq!(code, 0, "{report}");
+        let (code, report) = site.doctor(&[]);
+        assert_eq!(code, 0, "{report}");
+        let fixed = take(&site.bench.root());
+        for (path, entry) in &broken {
+            let is_lock = matches!(entry, Entry::File(_, bytes) if bytes.is_empty());
+            assert!(is_lock || keeps(&fixed, path, entry), "{path} is lost");
+        }
+        let states = site.bench.job(&site.failed).states();
+        assert_eq!(states, ["queued", "running", "failed"]);
+        // What the pool was made of is only in what was set aside.
+        let set = ["pool", "set", "w", "--prepare", "echo > made"];
+        site.bench.run(set).expect(0);
+        site.bench.run(["pool", "close", &site.token]).expect(0);
+        for id in [&site.running, &site.paused, &site.queued] {
+            site.bench.job(id).stop(0);
+        }
+        site.bench.audit();
+    }
+    template.audit();
+}
