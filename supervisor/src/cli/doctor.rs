@@ -57,10 +57,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if let Some(query) = matches.get_one::<String>("export") {
         return write_export(&store, query, matches.get_one::<PathBuf>("output"));
     }
-    let mut checkup = examine(&store)?;
+    let mut checkup = examine(&store);
     let mut mended = Vec::new();
     if matches.get_flag("fix") {
-        let done = mend(&store, checkup)?;
+        let done = mend(&store, checkup);
         mended = done.mended;
         checkup = done.left;
     }

@@ -63,9 +63,7 @@ pub(super) fn examine(store: &Store, id: &JobId, marked: &[Marked]) -> Seen {
     match try_examine(store, id, marked) {
         Ok(seen) => seen,
         Err(error) => {
-            let advice = "see to it that its owner can read and write the store";
-            let finding = Finding::new(kind::STATUS, super::told(&error), advice);
-            let mut seen = Seen::only(finding.at(store.job_dir(id)));
+            let mut seen = Seen::only(super::unreadable(&error));
             // Most often that is why.
             seen.findings.extend(modes::of_job(id, &store.job_dir(id)));
             seen

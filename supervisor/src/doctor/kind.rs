@@ -53,6 +53,8 @@ kinds! {
         "something belongs to another user" ""
     CONFIG "config" Problem
         "config.toml cannot be read" ""
+    UNREADABLE "unreadable" Problem
+        "a part of the store cannot be looked at" "sets modes and makes directories, and looks again"
     LOCK_MISSING "lock-missing" Problem
         "a lock is missing, so that nobody can hold what it is for" "makes it, where no process is at work there"
     LOCK_ODD "lock-odd" Problem

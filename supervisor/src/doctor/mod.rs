@@ -58,36 +58,63 @@ pub(crate) struct Checkup {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Look at everything in a store.
-///
-/// # Errors
-///
-/// Only where the store itself cannot be listed; what is wrong with one job hides nothing of the others.
-pub(crate) fn examine(store: &Store) -> Result<Checkup> {
-    let passing = passing::Passing::begin(store)?;
+/// Look at everything in a store. What is wrong with one job, or one part, hides nothing of the others.
+pub(crate) fn examine(store: &Store) -> Checkup {
+    let mut all = Checkup::default();
+    let passing = passing::Passing::begin(store);
     // Before the jobs: a process of a job that nobody holds *afterwards* has lost its worker.
     let marked = process::all_marked();
-    let mut findings = root::examine(store)?;
-    findings.extend(spares::examine(store)?);
-    let (ids, strange) = store.entries()?;
-    findings.extend(strange.iter().map(job::no_job));
+    all.add(root::examine(store));
+    all.add(spares::examine(store));
+    let (ids, strange) = match store.entries() {
+        Ok(entries) => entries,
+        Err(error) => {
+            all.add(Err(error));
+            return all.in_order();
+        }
+    };
+    all.jobs = ids.len();
+    all.findings.extend(strange.iter().map(job::no_job));
     let mut under_way = Vec::new();
     for id in &ids {
         let seen = job::examine(store, id, &marked);
-        findings.extend(seen.findings.into_iter().map(|finding| finding.of(id)));
+        let findings = seen.findings.into_iter();
+        all.findings.extend(findings.map(|finding| finding.of(id)));
         under_way.extend(seen.under_way);
     }
-    findings.extend(processes::of_nobody(store, &ids, &marked));
-    findings.extend(after::examine(store, &under_way)?);
-    findings.extend(keys::examine(store, &under_way)?);
-    findings.extend(pools::examine(store)?);
-    findings.extend(sessions::examine(store)?);
-    findings.extend(passing.end(store)?);
-    findings.sort_by_key(|finding| finding.severity);
-    Ok(Checkup {
-        jobs: ids.len(),
-        findings,
-    })
+    all.findings
+        .extend(processes::of_nobody(store, &ids, &marked));
+    all.add(after::examine(store, &under_way));
+    all.add(keys::examine(store, &under_way));
+    all.add(pools::examine(store));
+    all.add(sessions::examine(store));
+    all.add(passing.and_then(|passing| passing.end(store)));
+    all.in_order()
+}
+
+impl Checkup {
+    /// Take in what was found in a part, or that it cannot be looked at.
+    fn add(&mut self, found: Result<Vec<Finding>>) {
+        match found {
+            Ok(findings) => self.findings.extend(findings),
+            Err(error) => self.findings.push(unreadable(&error)),
+        }
+    }
+
+    fn in_order(mut self) -> Checkup {
+        self.findings.sort_by_key(|finding| finding.severity);
+        self
+    }
+}
+
+/// What is said of what cannot be looked at.
+fn unreadable(error: &Error) -> Finding {
+    let advice = "see to it that its owner can read and write the store";
+    let finding = Finding::new(kind::UNREADABLE, told(error), advice);
+    match error {
+        Error::Disk(error) => finding.at(&error.path),
+        _ => finding,
+    }
 }
 
 /// An error as a finding says it: what to do is said beside it.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use outlive_tests::{Dice, bench, rounds};
+use outlive_tests::{Dice, bench, program_at, rounds, until};
 
-use crate::site::Template;
+use crate::site::{Template, set_mode};
 use crate::snapshot::{Entry, keeps, take};
 
 #[test]
@@ -36,7 +36,7 @@ fn what_somebody_holds_is_not_touched() {
     exec.args(["sh", "-c", "echo > ../up; exec sleep 600"]);
     let inside = site.bench.background(exec);
     let up = site.path("pools/w/slots/1/up");
-    outlive_tests::until("it works in the slot", || up.exists());
+    until("it works in the slot", || up.exists());
     let slot = "pools/w/slots/1/slot.json";
     let record = site.read(slot);
     site.write(slot, "rubbish");
@@ -114,4 +114,78 @@ fn a_doctor_that_is_killed_has_lost_nothing() {
         site.bench.audit();
     }
     template.audit();
+}
+
+#[test]
+fn a_part_that_is_no_directory_hides_no_other() {
+    let template = Template::new(bench!());
+    let site = template.site(bench!());
+    site.rename("pools", "../pools");
+    site.write("pools", "no directory");
+    site.write(&site.of(&site.done, "status.json"), "rubbish");
+    let (code, report) = site.doctor(&[]);
+    assert_eq!(code, 1);
+    let findings = report["findings"].as_array().unwrap();
+    let kinds: Vec<&str> = findings
+        .iter()
+        .map(|finding| finding["kind"].as_str().unwrap())
+        .collect();
+    for kind in ["not-directory", "status"] {
+        assert!(kinds.contains(&kind), "{report}");
+    }
+    let (code, report) = site.doctor(&["--fix"]);
+    assert_eq!(code, 0, "{report}");
+    for id in [&site.running, &site.paused, &site.queued] {
+        site.bench.job(id).stop(0);
+    }
+    site.bench.audit();
+    template.audit();
+}
+
+/// Root can look at everything, so somebody else is asked.
+#[test]
+fn a_part_that_its_owner_cannot_look_at_is_opened_to_him() {
+    const NOBODY: u32 = 65534;
+    let bench = bench!();
+    let job = bench.sh("exit 0");
+    job.wait();
+    bench.run(["doctor"]).expect(0);
+    until("the worker is gone", || bench.census().is_empty());
+    let is_root = rustix::process::geteuid().is_root();
+    let binary = bench.dir().join("outlive");
+    fs::copy(bench.binary(), &binary).unwrap();
+    let own = |user: u32| {
+        let mut chown = bench.program("chown");
+        chown.args(["-R", &user.to_string()]).arg(bench.dir());
+        bench.end(chown).expect(0);
+    };
+    let doctor = |options: &[&str]| {
+        let mut verb = if is_root {
+            let mut verb = bench.program("setpriv");
+            verb.args(["--reuid", &NOBODY.to_string(), "--clear-groups"]);
+            verb.arg(&binary);
+            verb
+        } else {
+            bench.program(&binary)
+        };
+        verb.args(["doctor", "--json"]).args(options);
+        bench.end(verb)
+    };
+    if !is_root || program_at("setpriv").is_some() {
+        if is_root {
+            own(NOBODY);
+        }
+        for part in ["keys", "staging"] {
+            set_mode(&bench.root().join(part), 0);
+        }
+        set_mode(&job.dir(), 0);
+        let found = doctor(&[]).expect(1).text();
+        assert_eq!(found.matches("\"unreadable\"").count(), 3, "{found}");
+        doctor(&["--fix"]).expect(0);
+        doctor(&[]).expect(0);
+        if is_root {
+            own(0);
+        }
+    }
+    bench.audit();
 }

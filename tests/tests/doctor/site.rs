@@ -69,6 +69,8 @@ impl Template {
         let running = bench.sh("exec sleep 600").id().to_owned();
         let paused = bench.sh("exec sleep 600").id().to_owned();
         bench.run(["pause", &paused]).expect(0);
+        let request = bench.job(&paused).file("control.taken");
+        until("the pause is honoured", || !request.exists());
         Site {
             done: self.done.clone(),
             failed: self.failed.clone(),

@@ -31,11 +31,7 @@ pub(crate) struct Mended {
 }
 
 /// Mend what can be mended of what is found, and look again.
-///
-/// # Errors
-///
-/// As [`examine`].
-pub(crate) fn mend(store: &Store, found: Checkup) -> Result<Mended> {
+pub(crate) fn mend(store: &Store, found: Checkup) -> Mended {
     let mut mended = Vec::new();
     let mut left = found;
     let mut aside = Aside::new(store);
@@ -43,7 +39,7 @@ pub(crate) fn mend(store: &Store, found: Checkup) -> Result<Mended> {
         let round = mend_once(store, &mut aside, &left.findings);
         let did_something = !round.mended.is_empty();
         mended.extend(round.mended);
-        left = examine(store)?;
+        left = examine(store);
         for (finding, why) in round.failed {
             let still = left
                 .findings
@@ -58,7 +54,7 @@ pub(crate) fn mend(store: &Store, found: Checkup) -> Result<Mended> {
         }
     }
     see_what_is_gone(&mut mended, &left.findings);
-    Ok(Mended { mended, left })
+    Mended { mended, left }
 }
 
 /// Keep of what was mended that which is not found any more, each once: somebody may have held it, or broken it again.
