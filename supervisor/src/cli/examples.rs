@@ -20,6 +20,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("up", "outlive up --stop"),
     ("check", "outlive check outlive.toml"),
     ("list", "outlive list --all --state active"),
+    ("top", "outlive top"),
     ("status", "outlive status web"),
     ("log", "outlive log --follow web"),
     ("wait", "outlive wait --timeout 10m web"),
