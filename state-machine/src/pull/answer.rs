@@ -23,8 +23,12 @@ pub struct Answer<'a> {
     pub status: u16,
     /// `Content-Range`.
     pub content_range: Option<&'a str>,
-    /// `Content-Encoding`.
+    /// `Content-Encoding`, all of them.
     pub content_encoding: Option<&'a str>,
+    /// `Transfer-Encoding`, all of them.
+    pub transfer_encoding: Option<&'a str>,
+    /// Whether it is one of HTTP/1.0, which knows no transfer encoding.
+    pub is_http10: bool,
     /// `Content-Type`.
     pub content_type: Option<&'a str>,
     /// `Content-Length`, in bytes.
@@ -33,6 +37,17 @@ pub struct Answer<'a> {
     pub etag: Option<&'a str>,
     /// Whether it came from where a redirect led, and not from where was asked first.
     pub redirected: bool,
+}
+
+/// How the end of a body is told (RFC 9112, section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The last chunk says so. A length that is named besides does not count.
+    Chunks,
+    /// It has so many bytes.
+    Length(u64),
+    /// The connection is closed: nothing tells it from a cut.
+    Close,
 }
 
 /// What is to be done about it.
@@ -87,10 +102,36 @@ impl Answer<'_> {
         }
     }
 
+    /// How its body ends.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be known: what is done to the bytes on their way cannot be undone.
+    pub fn end(&self) -> Result<End, String> {
+        let by_length = self.content_length.map_or(End::Close, End::Length);
+        let codings: Vec<&str> = codings(self.transfer_encoding).collect();
+        match codings.as_slice() {
+            [] => Ok(by_length),
+            [coding] if !self.is_http10 && coding.eq_ignore_ascii_case("chunked") => {
+                Ok(End::Chunks)
+            }
+            [coding] if coding.eq_ignore_ascii_case("chunked") => {
+                Err("the server answered with chunks in HTTP/1.0, which has none".into())
+            }
+            codings => Err(format!(
+                "the server sent the file with Transfer-Encoding: {}, though that was not asked for",
+                codings.join(", ")
+            )),
+        }
+    }
+
     fn judge_range(&self, asked: &Asked<'_>) -> Verdict {
         let Some(from) = asked.from else {
             return Verdict::Later("the server sent a range that nobody asked for".into());
         };
+        if let Err(why) = self.end() {
+            return Verdict::Never(why);
+        }
         if let Some(encoding) = self.encoding(asked) {
             // A range counts bytes of the encoded file, of which we have none.
             return Verdict::AskWhole(format!("the server sent a range of a {encoding} file"));
@@ -141,7 +182,12 @@ impl Answer<'_> {
                 "the server sent the file {encoding}-encoded, though that was not asked for"
             ));
         }
-        if let (Some(known), Some(now)) = (asked.total_bytes, self.content_length)
+        let length = match self.end() {
+            Ok(End::Length(length)) => Some(length),
+            Ok(End::Chunks | End::Close) => None,
+            Err(why) => return Verdict::Never(why),
+        };
+        if let (Some(known), Some(now)) = (asked.total_bytes, length)
             && asked.has_digest
             && known != now
         {
@@ -150,7 +196,7 @@ impl Answer<'_> {
             ));
         }
         Verdict::Whole {
-            total_bytes: self.content_length,
+            total_bytes: length,
         }
     }
 
@@ -177,11 +223,16 @@ impl Answer<'_> {
 
     /// The encoding of the body, where there is one that is not a part of the file.
     fn encoding(&self, asked: &Asked<'_>) -> Option<&str> {
-        self.content_encoding
-            .filter(|_| !asked.is_as_sent)
-            .map(str::trim)
-            .filter(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity"))
+        codings(self.content_encoding.filter(|_| !asked.is_as_sent)).next()
     }
+}
+
+/// What a list of encodings says was done, one after the other.
+fn codings(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .filter(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity"))
 }
 
 fn never(why: &str) -> Verdict {
@@ -368,6 +419,87 @@ mod tests {
         let unknown = of_status(200);
         let total_bytes = None;
         assert_eq!(unknown.judge(&asked()), Verdict::Whole { total_bytes });
+    }
+
+    #[test]
+    fn an_end_is_a_length_or_chunks_and_nothing_else() {
+        let content_length = Some(100);
+        let end = |transfer_encoding, is_http10, content_length| {
+            let answer = Answer {
+                content_length,
+                transfer_encoding,
+                is_http10,
+                ..of_status(200)
+            };
+            let judged = answer.judge(&Asked {
+                from: None,
+                total_bytes: None,
+                ..asked()
+            });
+            assert_eq!(
+                matches!(judged, Verdict::Never(_)),
+                answer.end().is_err(),
+                "{judged:?}"
+            );
+            answer.end().ok()
+        };
+        assert_eq!(end(None, false, content_length), Some(End::Length(100)));
+        assert_eq!(end(None, false, None), Some(End::Close));
+        assert_eq!(
+            end(Some("Chunked"), false, content_length),
+            Some(End::Chunks)
+        );
+        for nothing in ["", "identity", " , identity"] {
+            assert_eq!(end(Some(nothing), false, None), Some(End::Close));
+            assert_eq!(
+                end(Some(nothing), false, content_length),
+                Some(End::Length(100))
+            );
+        }
+        for wrong in [
+            "gzip",
+            "gzip, chunked",
+            "chunked, gzip",
+            "chunked, chunked",
+            "x",
+        ] {
+            assert_eq!(end(Some(wrong), false, content_length), None, "{wrong}");
+        }
+        assert_eq!(end(Some("chunked"), true, content_length), None);
+        let chunked = Answer {
+            transfer_encoding: Some("chunked"),
+            content_length,
+            ..of_status(200)
+        };
+        let total_bytes = None;
+        assert_eq!(chunked.judge(&asked()), Verdict::Whole { total_bytes });
+        let coded = Answer {
+            transfer_encoding: Some("gzip, chunked"),
+            ..range("bytes 40-99/100")
+        };
+        assert!(matches!(coded.judge(&asked()), Verdict::Never(_)));
+    }
+
+    #[test]
+    fn every_encoding_counts() {
+        for (encodings, is_encoded) in [
+            ("identity, gzip", true),
+            ("gzip, identity", true),
+            ("\u{fffd}", true),
+            ("identity, identity", false),
+            ("", false),
+        ] {
+            let whole = Answer {
+                content_encoding: Some(encodings),
+                ..of_status(200)
+            };
+            let verdict = whole.judge(&asked());
+            assert_eq!(
+                matches!(verdict, Verdict::Never(_)),
+                is_encoded,
+                "{encodings}"
+            );
+        }
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Repo {
     pub cuts: BTreeMap<String, u32>,
     /// More entries of the list.
     pub further: Vec<Value>,
+    /// What the list has in place of the files.
+    pub listed: Option<Vec<Value>>,
     /// Whether the list goes on at its first page.
     pub is_endless: bool,
 }
@@ -55,6 +57,7 @@ impl Repo {
             lies: BTreeMap::new(),
             cuts: BTreeMap::new(),
             further: Vec::new(),
+            listed: None,
             is_endless: false,
         }
     }
@@ -183,10 +186,13 @@ fn tree(repo: &Repo, request: &Request, query: &str) -> Said {
     let directories = repo.files.keys().filter_map(|path| path.rsplit_once('/'));
     let directories = directories
         .map(|(path, _)| json!({ "type": "directory", "path": path, "size": 0, "oid": "d" }));
-    let all: Vec<Value> = files
-        .chain(directories)
-        .chain(repo.further.iter().cloned())
-        .collect();
+    let all: Vec<Value> = match &repo.listed {
+        Some(listed) => listed.clone(),
+        None => files
+            .chain(directories)
+            .chain(repo.further.iter().cloned())
+            .collect(),
+    };
     let until = (from + repo.page).min(all.len());
     let page = as_json(&Value::from(&all[from.min(until)..until]));
     if until == all.len() && !repo.is_endless {

@@ -383,3 +383,75 @@ fn a_file_that_grows_before_its_first_byte_is_fetched_whole() {
     nothing_is_left(&bench.work());
     bench.audit();
 }
+
+/// How its bytes are told to have come changes what they are, or where they end: nothing of that lands unseen.
+#[test]
+fn no_end_is_taken_from_a_coding_that_has_none() {
+    const ALL: usize = 65_536;
+    let cases: [(&str, &str, &str); 6] = [
+        ("HTTP/1.1", "Transfer-Encoding: identity\r\n", "--sha256"),
+        ("HTTP/1.1", "Transfer-Encoding: \r\n", "--sha256"),
+        (
+            "HTTP/1.1",
+            "Transfer-Encoding: gzip\r\n",
+            "Transfer-Encoding: gzip",
+        ),
+        (
+            "HTTP/1.1",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Transfer-Encoding: gzip, chunked",
+        ),
+        ("HTTP/1.0", "Transfer-Encoding: chunked\r\n", "HTTP/1.0"),
+        (
+            "HTTP/1.1",
+            "Content-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 65536\r\n",
+            "gzip-encoded",
+        ),
+    ];
+    for (version, headers, why) in cases {
+        let bench = bench!();
+        let file = Served::of_length(ALL, 1);
+        let server = Server::new(move |_, reply| {
+            reply
+                .body(format!("{version} 200 OK\r\nConnection: close\r\n{headers}\r\n").as_bytes());
+            let is_chunked = headers.contains("chunked");
+            if is_chunked {
+                reply.body(b"10000\r\n");
+            }
+            reply.body(&file.bytes);
+            if is_chunked {
+                reply.body(b"\r\n0\r\n\r\n");
+            }
+        });
+        let errors = pull(&bench, &server.url("/file.bin"), &[])
+            .expect(1)
+            .errors();
+        assert!(errors.contains(why), "{headers}: {errors}");
+        assert!(!bench.work().join("file.bin").exists(), "{headers}");
+        bench.audit();
+    }
+}
+
+/// RFC 9112, section 6.3: of chunks and a length the chunks count.
+#[test]
+fn chunks_count_more_than_a_length() {
+    let bench = bench!();
+    let file = Served::of_length(LENGTH, 1);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |_, reply| {
+        reply.head(
+            200,
+            &[("Transfer-Encoding", "chunked"), ("Content-Length", "10")],
+        );
+        for chunk in file.bytes.chunks(40_000) {
+            reply.body(format!("{:x}\r\n", chunk.len()).as_bytes());
+            reply.body(chunk);
+            reply.body(b"\r\n");
+        }
+        reply.body(b"0\r\n\r\n");
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    progress_is_whole(&only_job(&bench), LENGTH);
+    bench.audit();
+}

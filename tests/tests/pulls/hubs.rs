@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use outlive_tests::{Bench, Hub, Ran, Repo, Served, bench, program_at, tree_of, until};
+use outlive_tests::{Bench, Hub, Ran, Repo, Served, bench, digest_of, program_at, tree_of, until};
 use serde_json::json;
 
 use super::pull::{
@@ -488,4 +488,41 @@ fn a_second_pull_fetches_what_is_missing() {
     let jobs = bench.jobs();
     assert_eq!(account(&jobs[1], "fetched_bytes"), 150_900);
     bench.audit();
+}
+
+/// A hub may spell a digest as it likes, but it must be one: without it a wrong file would land.
+#[test]
+fn a_digest_that_cannot_be_checked_is_no_digest() {
+    let right = Served::of_length(20_000, 9).bytes.to_vec();
+    let hex = digest_of(&right).replace("sha256:", "");
+    let spelt = |oid: &str| {
+        let lfs = json!({ "oid": oid, "size": right.len(), "pointerSize": 130 });
+        json!({ "type": "file", "path": "large", "size": right.len(), "oid": "1".repeat(40), "lfs": lfs })
+    };
+    let (upper, prefixed) = (hex.to_uppercase(), format!("sha256:{hex}"));
+    for (oid, lie, wanted) in [
+        (upper.as_str(), false, 0),
+        (&prefixed, false, 0),
+        (&upper, true, 1),
+        (&prefixed, true, 1),
+        ("none", false, 1),
+        ("", false, 1),
+    ] {
+        let bench = bench!();
+        let mut repo = Repo::new(NAME, &[("large", right.clone())]);
+        repo.listed = Some(vec![spelt(oid)]);
+        if lie {
+            let wrong = Served::of_length(20_000, 10).bytes.to_vec();
+            repo.lies.insert("large".into(), wrong);
+        }
+        let hub = Hub::new(repo);
+        let ran = pull(&bench, &hub, "hf:owner/name", &[]).expect(wanted);
+        if wanted == 0 {
+            is_all_there(&bench.file("name"), &hub);
+        } else {
+            assert!(ran.errors().contains("large"), "{oid}: {}", ran.errors());
+            assert!(!bench.file("name/large").exists(), "{oid}");
+        }
+        bench.audit();
+    }
 }

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use state_machine::pull::word::Cause;
-use ureq::http::{HeaderMap, Response, header};
+use ureq::http::{HeaderMap, Response, Version, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 use url::Url;
@@ -183,6 +183,23 @@ impl Answer {
         text_of(self.response.headers(), name)
     }
 
+    /// Every header of this name, with commas between them; what is no text is something else than any text.
+    pub(super) fn every(&self, name: &str) -> Option<String> {
+        let all: Vec<_> = self
+            .response
+            .headers()
+            .get_all(name)
+            .iter()
+            .map(|it| String::from_utf8_lossy(it.as_bytes()))
+            .collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// Whether it is one of HTTP/1.0 or before.
+    pub(super) fn is_http10(&self) -> bool {
+        self.response.version() <= Version::HTTP_10
+    }
+
     /// What a hub says besides, for people.
     pub(super) fn message(&self) -> Option<&str> {
         let text = self.header("x-error-message")?;
@@ -196,11 +213,6 @@ impl Answer {
     /// How long the body is by its header, in bytes.
     pub(super) fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.trim().parse().ok()
-    }
-
-    /// Whether the body's end will be told from a cut: by its length, or by how it is framed.
-    pub(super) fn has_an_end(&self) -> bool {
-        self.content_length().is_some() || self.header("transfer-encoding").is_some()
     }
 
     /// How long the server wants to be left alone, in ms.

@@ -1,6 +1,6 @@
 //! Asking for the bytes of a run, and what the answer means. What is written for it is decided by who asked.
 
-use state_machine::pull::answer::{self, Asked, Verdict, strong};
+use state_machine::pull::answer::{self, Asked, End, Verdict, strong};
 use state_machine::pull::part::Part;
 use state_machine::pull::word::Cause;
 
@@ -19,6 +19,8 @@ pub(super) struct Opened {
     pub(super) etag: Option<String>,
     /// Whether parts of it can be asked for.
     pub(super) has_ranges: bool,
+    /// Whether the end of its body will be told from a cut.
+    pub(super) has_an_end: bool,
 }
 
 /// Why there is nothing to be written.
@@ -78,16 +80,23 @@ pub(super) fn ask(
     })?;
     let said = |name| answer.header(name);
     let etag = strong(said("etag")).map(str::to_owned);
-    let verdict = answer::Answer {
+    let (content_encoding, transfer_encoding) = (
+        answer.every("content-encoding"),
+        answer.every("transfer-encoding"),
+    );
+    let judged = answer::Answer {
         status: answer.status(),
         content_range: said("content-range"),
-        content_encoding: said("content-encoding"),
+        content_encoding: content_encoding.as_deref(),
+        transfer_encoding: transfer_encoding.as_deref(),
+        is_http10: answer.is_http10(),
         content_type: said("content-type"),
         content_length: answer.content_length(),
         etag: said("etag"),
         redirected: answer.redirected,
-    }
-    .judge(&asked);
+    };
+    let verdict = judged.judge(&asked);
+    let has_an_end = !matches!(judged.end(), Ok(End::Close));
     let has_ranges = said("accept-ranges").is_some_and(|it| it.eq_ignore_ascii_case("bytes"));
     let after_ms = answer.retry_after_ms();
     let message = answer.message().map(str::to_owned);
@@ -97,6 +106,7 @@ pub(super) fn ask(
         total_bytes,
         etag,
         has_ranges,
+        has_an_end,
     };
     match verdict {
         Verdict::Append { total_bytes } => Ok(opened(false, total_bytes)),

@@ -134,8 +134,7 @@ impl<'a> Fetcher<'a> {
             record.total_bytes = record.total_bytes.or(opened.total_bytes);
         }
         self.learn(record.total_bytes);
-        if record.total_bytes.is_none() && !opened.answer.has_an_end() && self.item.digest.is_none()
-        {
+        if record.total_bytes.is_none() && !opened.has_an_end && self.item.digest.is_none() {
             return Ok(Step::Not(never(format!(
                 "{}: the server does not tell where the file ends, so it could be cut unseen; give its digest with --sha256",
                 self.item.name()

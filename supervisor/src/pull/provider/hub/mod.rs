@@ -216,7 +216,7 @@ impl Provider for Repository {
             let path = parts.into_iter().map(str::to_owned).collect();
             let url = self.address_of(commit, &file.path)?;
             let item = Item::at(path, url, Arc::clone(&self.access));
-            items.push(item.known(file.digest, Some(file.size)));
+            items.push(item.known(Some(file.checked()?), Some(file.size)));
         }
         Ok(Plan {
             items,

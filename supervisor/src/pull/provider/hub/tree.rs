@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
-use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 use url::Url;
 
@@ -20,8 +19,8 @@ pub(super) struct File {
     pub(super) path: String,
     /// How long it is, in bytes.
     pub(super) size: u64,
-    /// What it must come to.
-    pub(super) digest: Option<Digest>,
+    /// What it must come to, where the hub names that so that it can be checked.
+    digest: Option<Digest>,
 }
 
 /// An entry of a listing.
@@ -96,18 +95,41 @@ fn following(url: &Url, link: &str) -> Result<Url, Cause> {
 
 impl From<Entry> for File {
     fn from(entry: Entry) -> File {
+        let hex = |oid: &str| oid.to_ascii_lowercase();
         match entry.lfs {
-            Some(lfs) => File {
-                path: entry.path,
-                size: lfs.size,
-                digest: Digest::parse(&format!("sha256:{}", lfs.oid)),
-            },
+            Some(lfs) => {
+                let oid = hex(&lfs.oid);
+                let oid = oid.strip_prefix("sha256:").unwrap_or(&oid);
+                File {
+                    path: entry.path,
+                    size: lfs.size,
+                    digest: Digest::parse(&format!("sha256:{oid}")),
+                }
+            }
             None => File {
                 path: entry.path,
                 size: entry.size,
-                digest: entry.oid.filter(|oid| is_hex(oid, 40)).map(Digest::Git),
+                digest: entry
+                    .oid
+                    .and_then(|oid| Digest::parse(&format!("git:{}", hex(&oid)))),
             },
         }
+    }
+}
+
+impl File {
+    /// What it must come to.
+    ///
+    /// # Errors
+    ///
+    /// When the hub names nothing that can be checked: then nothing would tell a wrong file from the right one.
+    pub(super) fn checked(&self) -> Result<Digest, Cause> {
+        self.digest.clone().ok_or_else(|| {
+            never(format!(
+                "the hub names no digest of {:?} that can be checked; nothing was written",
+                self.path
+            ))
+        })
     }
 }
 
@@ -185,6 +207,40 @@ mod tests {
             (files[1].size, &files[1].digest),
             (3, &Some(Digest::Git("2".repeat(40))))
         );
+    }
+
+    #[test]
+    fn a_digest_is_what_it_is_however_it_is_spelt() {
+        let file = |oid: &str, lfs: Option<&str>| {
+            let lfs = lfs.map(|oid| Lfs {
+                oid: oid.to_owned(),
+                size: 1,
+            });
+            File::from(Entry {
+                r#type: "file".to_owned(),
+                path: "some/file".to_owned(),
+                size: 1,
+                oid: Some(oid.to_owned()),
+                lfs,
+            })
+        };
+        let (git, sha) = ("ab".repeat(20), "cd".repeat(32));
+        let (prefixed, upper) = (format!("sha256:{sha}"), sha.to_uppercase());
+        for spelt in [&sha, &prefixed, &upper] {
+            let digest = file(&git, Some(spelt)).checked().unwrap();
+            assert_eq!(digest, Digest::Sha256(sha.clone()));
+        }
+        let digest = file(&git.to_uppercase(), None).checked().unwrap();
+        assert_eq!(digest, Digest::Git(git.clone()));
+        for (oid, lfs) in [
+            (git.as_str(), Some("short")),
+            (git.as_str(), Some("")),
+            ("", None),
+            (&sha, None),
+        ] {
+            let why = file(oid, lfs).checked().unwrap_err();
+            assert!(why.why().contains("some/file"), "{why:?}");
+        }
     }
 
     #[test]
