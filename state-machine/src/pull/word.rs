@@ -54,10 +54,38 @@ impl Cause {
     }
 }
 
+/// No text is longer than this, in bytes: what a server says may be of any length, and a word that is cut on its way is lost. Escaped
+/// it takes six times as much at most.
+const LONGEST_TEXT: usize = 8 << 10;
+
+/// The beginning of a text, and a sign that there is more of it.
+fn cut(text: &mut String) {
+    if text.len() <= LONGEST_TEXT {
+        return;
+    }
+    let end = (0..=LONGEST_TEXT)
+        .rev()
+        .find(|&at| text.is_char_boundary(at));
+    text.truncate(end.unwrap_or(0));
+    text.push('…');
+}
+
 impl Word {
-    /// The line that says it, with its newline.
+    /// The same, short enough to arrive.
+    fn cut(mut self) -> Word {
+        match &mut self {
+            Word::Doing(Some(text)) | Word::Note(text) => cut(text),
+            Word::Cause(
+                Cause::Later { why, .. } | Cause::Never { why } | Cause::NoRoom { why },
+            ) => cut(why),
+            Word::Moved(..) | Word::Doing(None) | Word::Register => {}
+        }
+        self
+    }
+
+    /// The line that says it, with its newline. Long texts are cut.
     pub fn encode(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        let mut line = serde_json::to_vec(&self.clone().cut()).unwrap_or_default();
         line.push(b'\n');
         line
     }
@@ -71,6 +99,34 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_long_still_arrives() {
+        for long in ["x", "ä", "\u{1}", "\u{1f600}"] {
+            let why = format!("it is {}", long.repeat(100_000));
+            let after_ms = 7;
+            for word in [
+                Word::Note(why.clone()),
+                Word::Doing(Some(why.clone())),
+                Word::Cause(Cause::Later {
+                    why: why.clone(),
+                    after_ms,
+                }),
+                Word::Cause(Cause::Never { why: why.clone() }),
+            ] {
+                let line = word.encode();
+                assert!(line.len() < 64 << 10, "{}", line.len());
+                let heard = Word::decode(&line).unwrap();
+                assert_eq!(
+                    std::mem::discriminant(&heard),
+                    std::mem::discriminant(&word)
+                );
+                if let Word::Cause(cause) = heard {
+                    assert!(cause.why().starts_with("it is ") && cause.why().ends_with('…'));
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_is_said_is_heard() {

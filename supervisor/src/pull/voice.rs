@@ -69,7 +69,7 @@ impl Voice {
         }
         tally.progress.files_total = Some(files);
         tally.sum_up();
-        self.tell(&mut tally);
+        // What is here already is not counted yet, and was told by an earlier fetcher.
     }
 
     /// The length of a file is known now, in bytes, and was this before, where anything was.
@@ -143,6 +143,15 @@ impl Voice {
         self.tell(&mut tally);
     }
 
+    /// A server allows no more than so many connections for this file.
+    pub(super) fn has_fewer(&self, what: &str, connections: u64) {
+        let mut tally = self.tally();
+        tally.account.retries += 1;
+        self.say(&Word::Note(format!(
+            "{what}: a connection was refused; {connections} left"
+        )));
+    }
+
     /// What it is doing, for people.
     pub(super) fn doing(&self, line: Option<&str>) {
         let mut tally = self.tally();
@@ -185,6 +194,10 @@ impl Voice {
     }
 
     fn tell(&self, tally: &mut Tally) {
+        if tally.progress.files_total.is_none() {
+            // Until it is known what there is to be, what was told last time is true.
+            return;
+        }
         let now = (tally.progress, tally.account);
         tally.said_at = Instant::now();
         if tally.said != Some(now) {

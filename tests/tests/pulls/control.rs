@@ -272,3 +272,34 @@ fn a_pull_is_found_by_its_reference() {
     assert_eq!(bench.job(again.trim()).wait(), 0);
     bench.audit();
 }
+
+/// What is here is told of before the first byte that comes, and after the last.
+#[test]
+fn a_resume_into_silence_loses_no_progress() {
+    const THIRD: u64 = 100_000;
+    let bench = bench!();
+    let file = Served::of_length(3 * THIRD as usize, 27);
+    let server = Server::new(move |request, reply| {
+        // The second time it is silent from the first byte.
+        if request.nth == 0 {
+            file.serve_some(request, reply, THIRD);
+        }
+        reply.fall_silent();
+    });
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, THIRD);
+    bench.run(["pause", job.id()]).expect(0);
+    let done = || job.status().unwrap_or_default()["progress"]["done_bytes"].as_u64();
+    assert_eq!(done(), Some(THIRD));
+    bench.run(["resume", job.id()]).expect(0);
+    until("it asks again", || {
+        let done = done();
+        assert!(done.is_some_and(|done| done >= THIRD), "{done:?}");
+        server.asked().len() == 2
+    });
+    job.stop(0);
+    assert_eq!(job.state(), "cancelled");
+    let done = done();
+    assert!(done.is_some_and(|done| done >= THIRD), "{done:?}");
+    bench.audit();
+}

@@ -2,6 +2,7 @@
 //! befell others).
 
 mod answers;
+mod connections;
 mod control;
 mod cuts;
 mod hubs;

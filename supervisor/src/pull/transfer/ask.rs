@@ -11,6 +11,8 @@ use crate::pull::plan::Item;
 pub(super) struct Opened {
     /// It.
     pub(super) answer: Answer,
+    /// Where its body belongs, in bytes from the begin of the file.
+    pub(super) from: u64,
     /// Whether its body is the whole, from the first byte.
     pub(super) whole: bool,
     /// How long the whole is, in bytes.
@@ -102,6 +104,7 @@ pub(super) fn ask(
     let message = answer.message().map(str::to_owned);
     let opened = |whole, total_bytes| Opened {
         answer,
+        from: if whole { 0 } else { from },
         whole,
         total_bytes,
         etag,

@@ -5,10 +5,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::umask;
 use state_machine::disk::Dir;
 use state_machine::protocol::pull::{Fetched, Site, fetch};
@@ -92,9 +92,16 @@ pub(in crate::pull) fn fetch_all(
     drop(sender);
     // One for each file, and the channel is closed when nobody is left.
     let mut done = 0;
-    while let Ok(outcome) = outcomes.recv() {
-        outcome?;
-        done += 1;
+    loop {
+        match outcomes.recv_timeout(LOOK) {
+            Ok(outcome) => {
+                outcome?;
+                done += 1;
+            }
+            // A server may be silent before its first byte, and what is here is to be told of.
+            Err(RecvTimeoutError::Timeout) => crew.voice.is_silent(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
     }
     if done == items.len() {
         Ok(())
@@ -169,9 +176,10 @@ fn is_there_already(crew: &Crew, item: &Item) -> Result<bool, DiskError> {
     };
     let path = crew.root.join(item.path.iter().collect::<PathBuf>());
     let failed = |error| DiskError::new("read", &path, error);
-    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    // What is no file may never be opened otherwise.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut options = File::options();
-    let file = match options.read(true).custom_flags(no_link).open(&path) {
+    let file = match options.read(true).custom_flags(flags).open(&path) {
         Ok(file) => file,
         // Nothing, a link, or nothing that we may read: it is made, or replaced.
         Err(_) => return Ok(false),

@@ -81,6 +81,7 @@ pub(super) fn end_in_order(crew: &Arc<Crew>) {
     std::thread::spawn(move || {
         if signals.wait().is_ok() {
             crew.leaving.leave();
+            crew.voice.leaves();
             std::process::exit(TERMINATED);
         }
     });

@@ -1,4 +1,4 @@
-//! One run of a file, on a thread of its own: it asks again for as long as that makes sense, and stops at what concerns the whole
+//! One run of a file, on the thread of a connection: it asks again for as long as that makes sense, and stops at what concerns the whole
 //! file, which is for whoever keeps its record.
 
 use std::fs::File;
@@ -38,7 +38,17 @@ pub(super) enum Trouble {
     Unwritten(io::Error),
 }
 
-/// One run, on a thread of its own.
+impl Trouble {
+    /// Whether it may concern the connection alone, and not what another one brings.
+    pub(super) fn is_of_one_connection(&self) -> bool {
+        matches!(
+            self,
+            Trouble::Refused(Refusal::Later(..) | Refusal::Never(_))
+        )
+    }
+}
+
+/// One run, on the thread of a connection.
 pub(super) struct Streamed<'a> {
     pub(super) crew: &'a Crew,
     pub(super) item: &'a Item,
@@ -60,7 +70,10 @@ impl Streamed<'_> {
     /// Fetch until nothing is missing, or something happens that concerns the whole file.
     pub(super) fn pour(mut self, mut first: Option<Opened>) -> Option<Trouble> {
         while self.asked.missing_in(self.nth) != Some(0) && !self.enough.load(Ordering::Relaxed) {
-            let opened = match first.take() {
+            let run = self.asked.runs[self.nth];
+            // Bytes are written where they belong, and nowhere else.
+            let first = first.take().filter(|it| it.from == run.from + run.done);
+            let opened = match first {
                 Some(opened) => opened,
                 None => match ask(&self.crew.http, self.item, &self.asked, self.nth, false) {
                     Ok(opened) if opened.whole => return Some(Trouble::Whole(Box::new(opened))),

@@ -1,9 +1,11 @@
 //! The deeds of whoever fetches one file: its bytes, from a server, into its part.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 
 use state_machine::protocol::pull::{Poured, Site, Source, Verified, begin_anew, keep};
 use state_machine::pull::part::Part;
@@ -35,6 +37,8 @@ pub(super) struct Fetcher<'a> {
     connections: u64,
     disk: FsDisk,
     restarts: u32,
+    /// Whether its server has refused some of them while it gave over others.
+    has_fewer: bool,
     /// Whether its server has shown that it cannot be asked for a range.
     has_no_ranges: bool,
     /// The length that the voice was told last, in bytes.
@@ -63,6 +67,7 @@ impl<'a> Fetcher<'a> {
             connections,
             disk: FsDisk::new("/".into()),
             restarts: 0,
+            has_fewer: false,
             has_no_ranges: false,
             told_length: item.size,
             is_counted: false,
@@ -156,8 +161,10 @@ impl<'a> Fetcher<'a> {
             && has_name(record)
     }
 
-    /// A thread for each run that is not done, the first of which may have its answer already; and the record is kept meanwhile,
-    /// also while all of them are silent.
+    /// A thread for each connection, which takes one run that is not done after the other; the first may have its answer already. The
+    /// record is kept meanwhile, also while all of them are silent.
+    ///
+    /// A server may allow fewer connections than we make: one that is refused ends, and those that are not fetch its run.
     fn pour_runs(
         &mut self,
         part: &LockFile,
@@ -182,35 +189,52 @@ impl<'a> Fetcher<'a> {
         let (enough, brought) = (AtomicBool::new(false), AtomicU64::new(0));
         let (sender, outcomes) = channel();
         let asked = record.clone();
-        let open: Vec<usize> = (0..asked.runs.len())
-            .filter(|&nth| asked.missing_in(nth) != Some(0))
-            .collect();
+        let open = |nth: &usize| asked.missing_in(*nth) != Some(0);
+        let open: VecDeque<usize> = (0..asked.runs.len()).filter(open).collect();
+        let connections = open
+            .len()
+            .min(usize::try_from(self.connections).unwrap_or(1));
+        let open = Mutex::new(open);
         let (crew, item) = (self.crew, self.item);
         let _open = crew.leaving.opens(sender.clone());
         let mut first_trouble = None;
         let mut kept = Ok(());
         std::thread::scope(|scope| {
-            for &nth in &open {
-                let (sender, file) = (sender.clone(), &file);
-                let run = Streamed {
-                    crew,
-                    item,
-                    asked: asked.clone(),
-                    nth,
-                    file,
-                    done: &done[nth],
-                    brought: &brought,
-                    keeper: sender.clone(),
-                    enough: &enough,
-                };
-                let opened = first.take();
+            for _ in 0..connections {
+                let (sender, file, asked) = (sender.clone(), &file, &asked);
+                let (open, done, brought, enough) = (&open, &done, &brought, &enough);
+                // The first answer is that to the first run, and goes with it.
+                let (mut opened, mut begins) = (first.take(), next_of(open));
                 scope.spawn(move || {
-                    let outcome = run.pour(opened);
-                    // Whoever hears of it waits until all of us are gone.
-                    let _ = sender.send(News::Over(outcome));
+                    while let Some(nth) = begins
+                        .take()
+                        .or_else(|| next_of(open))
+                        .filter(|_| !enough.load(Ordering::Relaxed))
+                    {
+                        let mut asked = asked.clone();
+                        asked.runs[nth].done = done[nth].load(Ordering::Relaxed);
+                        let run = Streamed {
+                            crew,
+                            item,
+                            asked,
+                            nth,
+                            file,
+                            done: &done[nth],
+                            brought,
+                            keeper: sender.clone(),
+                            enough,
+                        };
+                        if let Some(trouble) = run.pour(opened.take()) {
+                            give_back(open, nth);
+                            // Whoever hears of it waits until all of us are gone.
+                            let _ = sender.send(News::Over(Some(trouble)));
+                            return;
+                        }
+                    }
+                    let _ = sender.send(News::Over(None));
                 });
             }
-            let mut running = open.len();
+            let mut running = connections;
             while running > 0 {
                 let news = outcomes.recv_timeout(EACH);
                 count(record, &done);
@@ -220,6 +244,13 @@ impl<'a> Fetcher<'a> {
                     Ok(News::Over(None)) => running -= 1,
                     Ok(News::Over(Some(trouble))) => {
                         running -= 1;
+                        let has_others = running > 0 || brought.load(Ordering::Relaxed) > 0;
+                        if connections > 1 && has_others && trouble.is_of_one_connection() {
+                            self.connections = (running as u64).max(1);
+                            self.has_fewer = true;
+                            crew.voice.has_fewer(&item.name(), self.connections);
+                            continue;
+                        }
                         enough.store(true, Ordering::Relaxed);
                         first_trouble.get_or_insert(trouble);
                     }
@@ -246,6 +277,9 @@ impl<'a> Fetcher<'a> {
         }
         keeper.keep(&mut self.disk, site, record)?;
         match first_trouble {
+            Some(trouble @ Trouble::Refused(_)) if self.has_fewer && self.waits(&trouble) => {
+                Ok(Step::Again)
+            }
             Some(Trouble::Refused(refusal)) => self.refused(refusal, part, site, record, keeper),
             Some(Trouble::Whole(opened)) => {
                 self.connections = 1;
@@ -281,6 +315,10 @@ impl<'a> Fetcher<'a> {
                 Ok(Step::All)
             }
             Refusal::Restart(why) => {
+                if record.runs.len() > 1 {
+                    // It would be the same again: some servers name the version of a whole only.
+                    self.connections = 1;
+                }
                 self.discard(part, site, record, keeper, &why, self.item.size)?;
                 Ok(self.begun_anew(why))
             }
@@ -329,6 +367,19 @@ impl<'a> Fetcher<'a> {
             Ok(()) => Step::Again,
             Err(cause) => Step::Not(cause),
         }
+    }
+
+    /// The last connection is refused, of a server that allows few: it may not have seen yet that the one before it has ended.
+    /// Whether it is to be asked again soon.
+    fn waits(&self, trouble: &Trouble) -> bool {
+        trouble.is_of_one_connection()
+            && wait(
+                self.crew,
+                self.item,
+                "the server allows no further connection",
+                0,
+            )
+            .is_ok()
     }
 
     /// The disk does not let us write. Where it is full, the record of what has arrived needs a little of its room.
@@ -427,6 +478,18 @@ impl Source for Fetcher<'_> {
         self.has_resumed = bytes > 0;
         self.crew.voice.reused(bytes);
     }
+}
+
+/// The next run that nobody fetches.
+fn next_of(open: &Mutex<VecDeque<usize>>) -> Option<usize> {
+    // It is whole between any two statements.
+    let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+    open.pop_front()
+}
+
+fn give_back(open: &Mutex<VecDeque<usize>>, nth: usize) {
+    let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+    open.push_front(nth);
 }
 
 /// Take over what the runs have done.
