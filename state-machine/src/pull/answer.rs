@@ -1,6 +1,9 @@
 //! What a server's answer to a request for bytes means (RFC 9110, sections 13 to 15). Decided by status, range, version and
 //! length together: each of them alone has been wrong somewhere, and the bytes of a wrong answer were written into files.
 
+/// No file is longer than this, in bytes: a server that says so is wrong, and would be every time.
+pub const LONGEST: u64 = i64::MAX as u64;
+
 /// What was asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
@@ -139,6 +142,9 @@ impl Answer<'_> {
         let Some(range) = self.content_range.and_then(ContentRange::parse) else {
             return Verdict::AskWhole("the server sent a range and did not say which".into());
         };
+        if let Some(why) = too_long(range.total_bytes) {
+            return Verdict::Never(why);
+        }
         if range.from != Some(from) {
             return Verdict::Restart("the server sent other bytes than were asked for".into());
         }
@@ -187,6 +193,9 @@ impl Answer<'_> {
             Ok(End::Chunks | End::Close) => None,
             Err(why) => return Verdict::Never(why),
         };
+        if let Some(why) = too_long(length) {
+            return Verdict::Never(why);
+        }
         if let (Some(known), Some(now)) = (asked.total_bytes, length)
             && asked.has_digest
             && known != now
@@ -225,6 +234,14 @@ impl Answer<'_> {
     fn encoding(&self, asked: &Asked<'_>) -> Option<&str> {
         codings(self.content_encoding.filter(|_| !asked.is_as_sent)).next()
     }
+}
+
+/// Why no file can be of this length, in bytes.
+fn too_long(length: Option<u64>) -> Option<String> {
+    let length = length.filter(|length| *length > LONGEST)?;
+    Some(format!(
+        "the server says that the file has {length} bytes, which none can have"
+    ))
 }
 
 /// What a list of encodings says was done, one after the other.
@@ -478,6 +495,21 @@ mod tests {
             ..range("bytes 40-99/100")
         };
         assert!(matches!(coded.judge(&asked()), Verdict::Never(_)));
+    }
+
+    #[test]
+    fn no_file_is_longer_than_a_file_can_be() {
+        let whole = |length| Answer {
+            content_length: Some(length),
+            ..of_status(200)
+        };
+        assert!(matches!(whole(u64::MAX).judge(&asked()), Verdict::Never(_)));
+        assert!(matches!(
+            whole(LONGEST).judge(&asked()),
+            Verdict::Whole { .. }
+        ));
+        let verdict = range("bytes 40-99/18446744073709551615").judge(&asked());
+        assert!(matches!(verdict, Verdict::Never(_)));
     }
 
     #[test]

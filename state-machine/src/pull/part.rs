@@ -254,6 +254,18 @@ impl Run {
     }
 }
 
+/// Why a file that an earlier transfer has left whole and verified is not to be used: it may be of an old version, or have been
+/// changed since. `found` is its digest as it is read back now.
+pub fn why_not_whole(wanted: Option<&str>, found: Option<&str>) -> Option<&'static str> {
+    match (wanted, found) {
+        (None, _) => {
+            Some("an earlier transfer has left it, and nothing tells of which version it is")
+        }
+        (Some(wanted), Some(found)) if wanted == found => None,
+        (Some(_), _) => Some("an earlier transfer has left it, and its digest is wrong now"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -419,6 +431,22 @@ mod tests {
         };
         assert!(!part.is_complete());
         assert_eq!(part.done_bytes(), 50);
+    }
+
+    #[test]
+    fn what_another_has_left_whole_is_used_only_where_a_digest_tells() {
+        assert_eq!(why_not_whole(Some("a:1"), Some("a:1")), None);
+        for (wanted, found) in [
+            (None, None),
+            (None, Some("a:1")),
+            (Some("a:1"), None),
+            (Some("a:1"), Some("a:2")),
+        ] {
+            assert!(
+                why_not_whole(wanted, found).is_some(),
+                "{wanted:?} {found:?}"
+            );
+        }
     }
 
     #[test]

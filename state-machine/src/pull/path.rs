@@ -1,6 +1,8 @@
 //! Names of files that a server gave. They become paths below the destination, so whatever could lead out of it is refused
 //! before anything is written, and never mended: a name that was changed would be a file that nobody asked for.
 
+use std::path::{Component, Path, PathBuf};
+
 /// Why a name is no path below the destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server names a file {name:?}, which {why}; nothing was written for it")]
@@ -16,6 +18,28 @@ const LONGEST: usize = 255;
 
 /// The directory in which unfinished files stand: no file of a server may be put there.
 pub const STAGING: &str = ".outlive-part";
+
+/// The longest path that a system takes, in bytes.
+const LONGEST_PATH: usize = 4095;
+
+/// Whether a path is longer than a system takes one.
+pub fn is_too_long(path: &Path) -> bool {
+    path.as_os_str().len() > LONGEST_PATH
+}
+
+/// How much is kept of a name that leaves no room for an ending, in bytes.
+const KEPT: usize = 200;
+
+/// The name of the directory of unfinished files beside a file of this name. `digest` tells long names apart that begin alike.
+pub fn staging_beside(name: &str, digest: &str) -> String {
+    if name.len() + STAGING.len() <= LONGEST {
+        return format!("{name}{STAGING}");
+    }
+    let end = (0..=KEPT).rev().find(|&at| name.is_char_boundary(at));
+    let begin = &name[..end.unwrap_or(0)];
+    let few: String = digest.chars().take(16).collect();
+    format!("{begin}.{few}{STAGING}")
+}
 
 /// The parts of a relative path with `/` between them, all of them plain names.
 pub fn parts(name: &str) -> Result<Vec<&str>, BadPath> {
@@ -69,6 +93,20 @@ fn undotted(part: &str) -> String {
     part.replace("%2e", ".").replace("%2E", ".")
 }
 
+/// What a path leads to from a directory, where nothing of it is there yet: `..` is the directory above, as nothing can be a link.
+pub fn below(mut dir: PathBuf, path: &Path) -> PathBuf {
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => dir.push(name),
+            Component::ParentDir => {
+                dir.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    dir
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -100,6 +138,36 @@ mod tests {
         ] {
             assert!(parts(name).is_err(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn every_name_leaves_room_beside_it() {
+        let beside = |name: &str| staging_beside(name, &"0123456789abcdef".repeat(4));
+        assert_eq!(beside("a.bin"), "a.bin.outlive-part");
+        for (name, count) in [
+            ("x", 242),
+            ("x", 243),
+            ("x", 255),
+            ("ä", 127),
+            ("\u{1f600}", 63),
+        ] {
+            let beside = beside(&name.repeat(count));
+            assert!(
+                beside.len() <= LONGEST && beside.ends_with(STAGING),
+                "{beside}"
+            );
+        }
+        let long = "x".repeat(250);
+        assert_ne!(staging_beside(&long, "a"), staging_beside(&long, "b"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_read_as_it_is_written() {
+        let of = |path: &str| below("/srv/x".into(), Path::new(path));
+        assert_eq!(of("a/./b"), Path::new("/srv/x/a/b"));
+        assert_eq!(of("a/../../b"), Path::new("/srv/b"));
+        assert_eq!(of("../../../b"), Path::new("/b"));
+        assert_eq!(of(""), Path::new("/srv/x"));
     }
 
     #[test]

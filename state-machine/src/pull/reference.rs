@@ -97,7 +97,7 @@ impl Reference {
             Err("it begins with none of https://, http://, hf:, oci: and ollama:")
         };
         read.map_err(|why| BadReference {
-            word: word.to_owned(),
+            word: shown(word),
             why,
         })
     }
@@ -121,6 +121,18 @@ impl Reference {
             Reference::Image(image) => image.name.rsplit('/').next().map(str::to_owned),
             Reference::Model(_) => None,
         }
+    }
+}
+
+/// The word for people: of an address without who asks, which may have a password in it.
+pub fn shown(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else {
+        return word.to_owned();
+    };
+    let host_ends = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    match rest[..host_ends].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => word.to_owned(),
     }
 }
 
@@ -339,6 +351,22 @@ mod tests {
         ] {
             assert_eq!(file(nameless), None, "{nameless}");
         }
+    }
+
+    #[test]
+    fn who_asks_is_not_shown() {
+        for (word, shows) in [
+            ("http://alice:s3cret@host/a@b?c@d", "http://host/a@b?c@d"),
+            ("HTTPS://a:b@c@host:1/x", "HTTPS://host:1/x"),
+            ("http://u@host\\x@y", "http://host\\x@y"),
+            ("http://u:p@host", "http://host"),
+            ("http://host/a@b", "http://host/a@b"),
+            ("hf:owner/name@main", "hf:owner/name@main"),
+        ] {
+            assert_eq!(shown(word), shows);
+        }
+        let error = Reference::parse("ftp://a:s3cret@host/x").unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 
     #[test]

@@ -181,7 +181,7 @@ pub(super) fn work(view: &View) -> String {
                 .collect();
             words.join(" ")
         }
-        Kind::Pull(pull) => pull.reference.clone(),
+        Kind::Pull(pull) => state_machine::pull::reference::shown(&pull.reference),
     }
 }
 

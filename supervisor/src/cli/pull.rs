@@ -151,12 +151,17 @@ fn spec_from(matches: &ArgMatches) -> Result<JobSpec> {
 /// Where it goes: where the user says, else here, under its own name. A file goes into a directory that stands there.
 fn destination(reference: &Reference, to: Option<&PathBuf>) -> Result<PathBuf> {
     let name = reference.file_name();
+    let unnamed = |to: &Path| to.file_name().and_then(|it| it.to_str()).is_none();
     let nameless =
         || Error::Usage("the address ends in no name for a file; give one with --to".into());
     match (reference, to) {
         (Reference::Web(_), Some(to)) if leads_into_directory(to) => {
             Ok(to.join(name.ok_or_else(nameless)?))
         }
+        (Reference::Web(_), Some(to)) if unnamed(to) => Err(Error::Usage(format!(
+            "--to {} ends in no name for a file that is text",
+            to.display()
+        ))),
         (_, Some(to)) => Ok(to.clone()),
         (Reference::Model(_), None) => models(),
         (_, None) => Ok(name.ok_or_else(nameless)?.into()),

@@ -84,7 +84,10 @@ fn transfer(dir: &Path, pull: &Pull, voice: &Arc<Voice>) -> std::result::Result<
     }
     landing::prepare(&plan)?;
     let crew = Arc::new(Crew::new(http, Arc::clone(voice), &plan));
+    let _alone = landing::have_it_alone(&plan, voice)?;
+    landing::see_that_they_are_files(&plan)?;
     landing::sweep(&plan, voice);
+    parts::doubt(dir, &plan, voice)?;
     landing::see_that_it_fits(&plan)?;
     parts::note(dir, &plan)?;
     voice.expect(plan.items.iter().map(|item| item.size));
@@ -95,6 +98,7 @@ fn transfer(dir: &Path, pull: &Pull, voice: &Arc<Voice>) -> std::result::Result<
         .clamp(1, MOST_CONNECTIONS);
     let items = Arc::new(plan.items.clone());
     fetch_all(&crew, &items, connections as usize)?;
+    let _turn = landing::in_turn(&plan, voice)?;
     if !voice.may_register() {
         // Without a worker nobody would know of it.
         return Err(http::later("the worker is gone"));

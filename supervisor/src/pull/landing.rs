@@ -2,14 +2,18 @@
 //! into place.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::OFlags;
 use state_machine::disk::{Change, Content, Dir, Disk, Name, Place};
 use state_machine::protocol::pull::{Keystone, Move, Registered, make_staging, register};
+use state_machine::pull::answer::LONGEST;
+use state_machine::pull::path::is_too_long;
 use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 
@@ -23,14 +27,29 @@ use crate::error::DiskError;
 
 /// The endings of the names in a staging directory.
 const ENDINGS: [&str; 5] = [".part", ".json", ".json.new", ".synced", ".whole"];
+/// How often a lock is looked at that another transfer has.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Make the directories that are written to before anything is registered, and see that there may be files at the final names.
 pub(super) fn prepare(plan: &Plan) -> Result<(), Cause> {
     fs::create_dir_all(&plan.root).map_err(|error| of_path("make", &plan.root, error))?;
     for path in plan.paths() {
+        can_be_there(&plan.root, path)?;
         stays_inside(&plan.root, path)?;
     }
     stage_there(plan)
+}
+
+/// See that there can be a file of this name: that is found out before any of it is fetched.
+fn can_be_there(root: &Path, path: &[String]) -> Result<(), Cause> {
+    let at = root.join(path.iter().collect::<PathBuf>());
+    if is_too_long(&at) {
+        return Err(never(format!(
+            "{} is a longer path than the system takes",
+            at.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Make the directory of unfinished files.
@@ -38,6 +57,10 @@ fn stage_there(plan: &Plan) -> Result<(), Cause> {
     let mut disk = FsDisk::new("/".into());
     let made = make_staging(&mut disk, &outside(&plan.staging));
     match made.map_err(|error| cause_of(&error))? {
+        Change::Exists if !is_directory(&plan.staging) => Err(never(format!(
+            "{} is no directory, and unfinished files belong there; move it away and pull again",
+            plan.staging.display()
+        ))),
         Change::Done | Change::Exists => Ok(()),
         Change::Absent | Change::NotEmpty | Change::NotDirectory => Err(never(format!(
             "{} cannot be made: the directory that it belongs in is gone",
@@ -46,7 +69,11 @@ fn stage_there(plan: &Plan) -> Result<(), Cause> {
     }
 }
 
-/// See that nothing on the way to a final name leads elsewhere, and that no directory stands there.
+fn is_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// See that nothing on the way to a final name leads elsewhere, and that nothing stands there that no file should replace.
 fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
     let mut at = root.to_owned();
     for (nth, part) in path.iter().enumerate() {
@@ -63,6 +90,12 @@ fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
                 "{shown} is a directory, and a file belongs there; move it away"
             )));
         }
+        // A link is replaced, and what it leads to stays as it is.
+        if is_last && !found.is_file() && !found.is_symlink() {
+            return Err(never(format!(
+                "{shown} is no file, and a file belongs there; move it away"
+            )));
+        }
         if !is_last && found.is_symlink() {
             return Err(never(format!(
                 "{shown} is a link, and leads out of the destination; remove it"
@@ -72,6 +105,72 @@ fn stays_inside(root: &Path, path: &[String]) -> Result<(), Cause> {
             return Err(never(format!(
                 "{shown} is a file, and a directory belongs there; move it away"
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Wait until nobody else fetches into the staging directory, where it is for one transfer alone: two of them would put one half
+/// each into place. It is ours until what is returned is dropped, or this process ends.
+pub(super) fn have_it_alone(plan: &Plan, voice: &Voice) -> Result<Option<File>, Cause> {
+    if !plan.owns_staging {
+        return Ok(None);
+    }
+    let line = format!(
+        "{}: another transfer fetches to the same place",
+        plan.place().display()
+    );
+    loop {
+        // Whoever had it removes it when he is done.
+        stage_there(plan)?;
+        let Ok(dir) = File::open(&plan.staging) else {
+            continue;
+        };
+        match wait_for(&dir, voice, &line) {
+            Ok(()) if stands(&dir, &plan.staging) => return Ok(Some(dir)),
+            Ok(()) => {}
+            // Where a file system knows no locks each file still has its own record, and is verified.
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// Wait for a lock that another transfer has, and say so meanwhile. Whatever ends a fetcher ends this wait.
+fn wait_for(dir: &File, voice: &Voice, line: &str) -> io::Result<()> {
+    loop {
+        match dir.try_lock() {
+            Ok(()) => {
+                voice.doing(None);
+                return Ok(());
+            }
+            Err(TryLockError::WouldBlock) => {
+                voice.doing(Some(line));
+                std::thread::sleep(LOOK);
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Whether this open directory is the one that stands there (R1): a lock on one that was removed is a lock on nothing.
+pub(super) fn stands(dir: &File, path: &Path) -> bool {
+    match (dir.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// See that what has the names of unfinished files is files: what is something else is nobody's, and would be waited for.
+pub(super) fn see_that_they_are_files(plan: &Plan) -> Result<(), Cause> {
+    for key in plan.keys() {
+        for ending in ENDINGS {
+            let path = plan.staging.join(format!("{key}{ending}"));
+            if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+                return Err(never(format!(
+                    "{} is no file, and an unfinished file belongs there; move it away and pull again",
+                    path.display()
+                )));
+            }
         }
     }
     Ok(())
@@ -104,6 +203,14 @@ pub(super) fn sweep(plan: &Plan, voice: &Voice) {
 
 /// See that there is room for what is missing, before any of it is fetched.
 pub(super) fn see_that_it_fits(plan: &Plan) -> Result<(), Cause> {
+    for item in &plan.items {
+        if let Some(size) = item.size.filter(|size| *size > LONGEST) {
+            return Err(never(format!(
+                "{} is said to have {size} bytes, which no file can have",
+                item.name()
+            )));
+        }
+    }
     let missing: Option<Vec<u64>> = plan
         .items
         .iter()
@@ -151,9 +258,8 @@ fn missing_of(plan: &Plan, item: &Item) -> Option<u64> {
     Some(size.saturating_sub(here.iter().sum()))
 }
 
-/// Put everything into place.
+/// Put everything into place. For who has his turn.
 pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
-    let _registering = in_turn(plan)?;
     let mut dirs = BTreeSet::new();
     for path in plan.paths() {
         stays_inside(&plan.root, path)?;
@@ -200,7 +306,7 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
         }
         Registered::InTheWay(place) => {
             return Err(never(format!(
-                "{} is in the way; move it away and resume",
+                "{} is in the way; move it away and pull again",
                 disk.path(&place).display()
             )));
         }
@@ -214,14 +320,17 @@ pub(super) fn put_into_place(plan: &Plan, crew: &Crew) -> Result<(), Cause> {
 }
 
 /// Wait until nobody else registers there, where others may: what two of them write at once would be one of both at best. It is
-/// over when what is returned is dropped, or this process ends.
-fn in_turn(plan: &Plan) -> Result<Option<fs::File>, Cause> {
+/// over when what is returned is dropped, or this process ends. For who may still be stopped: others may have it for long.
+pub(super) fn in_turn(plan: &Plan, voice: &Voice) -> Result<Option<File>, Cause> {
     if plan.owns_staging {
         return Ok(None);
     }
-    let root = fs::File::open(&plan.root).map_err(|error| of_path("open", &plan.root, error))?;
-    root.lock()
-        .map_err(|error| of_path("lock", &plan.root, error))?;
+    let root = File::open(&plan.root).map_err(|error| of_path("open", &plan.root, error))?;
+    let line = format!(
+        "{}: somebody else has it locked; waiting to put what was fetched into place",
+        plan.root.display()
+    );
+    wait_for(&root, voice, &line).map_err(|error| of_path("lock", &plan.root, error))?;
     // Whoever was there before us removes the staging directory when nothing is in it.
     stage_there(plan)?;
     Ok(Some(root))
@@ -251,11 +360,24 @@ fn staged(plan: &Plan, key: &str, ending: &str) -> Place {
 /// What is in the file that is to be replaced, where there is one.
 fn content_of(plan: &Plan, path: &[String]) -> Result<Option<Vec<u8>>, Cause> {
     let path = plan.root.join(path.iter().collect::<PathBuf>());
-    match fs::read(&path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(of_path("read", &path, error)),
+    let failed = |error| of_path("read", &path, error);
+    // What is no file may have nothing to read for ever.
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(at_once).open(&path);
+    let mut file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(never(format!(
+            "{} is no file, and a file belongs there; move it away and pull again",
+            path.display()
+        )));
     }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(bytes))
 }
 
 impl Plan {
@@ -268,6 +390,25 @@ impl Plan {
             .iter()
             .map(|keystone| keystone.path.as_slice());
         items.chain(written).chain(keystone)
+    }
+
+    /// What the names of everything in the staging directory begin with.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let items = self.items.iter().map(|item| item.key.clone());
+        let written = self.written.iter().map(Written::key);
+        items
+            .chain(written)
+            .chain(self.keystone.iter().map(|keystone| keystone.key()))
+    }
+
+    /// Where it goes, for people: the file, where it is one, else the directory.
+    fn place(&self) -> PathBuf {
+        match self.items.as_slice() {
+            [one] if self.keystone.is_none() => {
+                self.root.join(one.path.iter().collect::<PathBuf>())
+            }
+            _ => self.root.clone(),
+        }
     }
 }
 

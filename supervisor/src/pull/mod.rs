@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `fetcher` | the process from its first step to its last |
 //! | `voice` | what it tells its worker, and how often |
+//! | `place` | where a destination is |
 //! | `plan` | what is to be fetched, and where it belongs |
 //! | `provider` | one file for each kind of reference: what it stands for |
 //! | `http` | requests: redirects, who is told which secret, what an error means |
@@ -22,6 +23,7 @@ mod fetcher;
 mod http;
 mod landing;
 mod parts;
+pub(crate) mod place;
 mod plan;
 mod provider;
 mod transfer;

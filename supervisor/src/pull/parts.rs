@@ -2,18 +2,22 @@
 //! names are in it: what they hold is told beside them.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use state_machine::disk::Dir;
 use state_machine::protocol::pull::{self as protocol, Site};
+use state_machine::pull::part;
 use state_machine::pull::reference::is_hex;
 use state_machine::pull::word::Cause;
 use state_machine::record::Bytes;
 
+use super::digest::Digest;
 use super::landing::cause_of;
 use super::plan::Plan;
+use super::voice::Voice;
 use crate::disk::FsDisk;
 use crate::error::DiskError;
 use crate::store::os_string;
@@ -40,12 +44,45 @@ impl Parts {
 pub(super) fn note(dir: &Path, plan: &Plan) -> Result<(), Cause> {
     let parts = Parts {
         staging: staging_of(plan),
-        keys: plan.items.iter().map(|item| item.key.clone()).collect(),
+        keys: plan.keys().collect(),
     };
     let path = dir.join(NAME);
     let bytes = serde_json::to_vec(&parts).unwrap_or_default();
     super::fetcher::write_whole(&path, &bytes)
         .map_err(|error| cause_of(&DiskError::new("write", &path, error)))
+}
+
+/// Look again at the files that stand whole and that this job has not written down: they are of an earlier one.
+pub(super) fn doubt(dir: &Path, plan: &Plan, voice: &Voice) -> Result<(), Cause> {
+    let staging = staging_of(plan);
+    let ours: BTreeSet<String> = Parts::read(dir)
+        .filter(|parts| parts.staging == staging)
+        .map_or_else(BTreeSet::new, |parts| parts.keys.into_iter().collect());
+    for item in plan.items.iter().filter(|item| !ours.contains(&item.key)) {
+        let path = plan.staging.join(format!("{}.whole", item.key));
+        let failed = |error| cause_of(&DiskError::new("read back", &path, error));
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        voice.doing(Some("reading back what an earlier transfer has left"));
+        let length = file.metadata().map_err(failed)?.len();
+        let wanted = item.digest.as_ref();
+        let found = wanted
+            .map(|wanted| wanted.of(&file, length))
+            .transpose()
+            .map_err(failed)?;
+        let text = |digest: Option<&Digest>| digest.map(ToString::to_string);
+        let (wanted, found) = (text(wanted), text(found.as_ref()));
+        if let Some(why) = part::why_not_whole(wanted.as_deref(), found.as_deref())
+            && remove(&staging, &item.key).is_some()
+        {
+            voice.discarded(length, false, &item.name(), why);
+        }
+    }
+    voice.doing(None);
+    Ok(())
 }
 
 /// The staging directory, as it is written down.
@@ -72,8 +109,21 @@ pub(crate) fn discard(dir: &Path, jobs: &Path) {
             remove(&parts.staging, key);
         }
     }
-    // Others may have something in it.
-    let _ = fs::remove_dir(os_string(&parts.staging));
+    remove_staging(Path::new(&os_string(&parts.staging)));
+}
+
+/// Remove the staging directory where nothing is in it, and nobody has it for his transfer: his lock would be on nothing.
+fn remove_staging(path: &Path) {
+    let Ok(staging) = File::open(path) else {
+        return;
+    };
+    match staging.try_lock() {
+        Err(TryLockError::WouldBlock) => {}
+        // Others may have something in it.
+        Ok(()) | Err(TryLockError::Error(_)) => {
+            let _ = fs::remove_dir(path);
+        }
+    }
 }
 
 /// The keys that the jobs have written down of this staging directory.
@@ -95,6 +145,11 @@ pub(super) fn remove(staging: &Bytes, key: &str) -> Option<u64> {
         staging: Dir::Outside(staging.0.clone()),
         key: key.to_owned(),
     };
+    // Nobody fetches into a link, and what it leads to is not ours.
+    let part = disk.path(&site.part());
+    if fs::symlink_metadata(&part).is_ok_and(|found| found.is_symlink()) {
+        let _ = fs::remove_file(&part);
+    }
     let length = |place| fs::metadata(disk.path(&place)).map_or(0, |found| found.len());
     let bytes = length(site.part()) + length(site.whole());
     // What cannot be removed is left: nobody waits for it to go.

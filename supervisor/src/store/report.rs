@@ -7,6 +7,7 @@ use serde::Serialize;
 use state_machine::id::{JobId, Name};
 use state_machine::job::State;
 use state_machine::protocol::look::View;
+use state_machine::pull::reference::shown;
 use state_machine::record::{Account, Bytes, Exit, Failure, Kind, Progress, Stopping};
 
 /// A job, as JSON shows it. Absent values are null. The environment is not part of it: it holds secrets.
@@ -106,7 +107,7 @@ impl Report {
         let (descriptor, status) = (&view.descriptor, &view.status);
         let (command, reference) = match &descriptor.kind {
             Kind::Command(command) => (Some(command.argv.clone()), None),
-            Kind::Pull(pull) => (None, Some(pull.reference.clone())),
+            Kind::Pull(pull) => (None, Some(shown(&pull.reference))),
         };
         let log = if descriptor.output.split {
             "stdout.log"

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::id::{JobId, Name};
-use state_machine::pull::reference::{BadReference, Reference};
+use state_machine::pull::reference::{BadReference, Reference, shown};
 use state_machine::record::{
     After, Bytes, Command, Descriptor, Environment, Kind, Limits, OnInterrupt, Output, PauseMode,
     Pull,
 };
 use state_machine::retry::Retry;
+
+use super::os_string;
 
 /// What a job is to be.
 ///
@@ -98,7 +100,7 @@ pub struct PullSpec {
     /// What is asked for, as [`Reference`] reads it.
     pub reference: String,
     /// Where it goes: a file of the web to this path, a repository or an image into this directory, a model into this directory
-    /// of models.
+    /// of models. Links and `..` on the way there are followed when the job is made.
     pub destination: PathBuf,
     /// The branch, tag or commit of a repository.
     pub revision: Option<String>,
@@ -183,7 +185,14 @@ impl JobSpec {
         let read = Reference::parse(reference)?;
         let mut spec = JobSpec::command(Vec::<OsString>::new());
         spec.env.0.retain(|(name, _)| concerns_transfers(&name.0));
-        spec.display_name = Some(read.file_name().unwrap_or_else(|| reference.to_owned()));
+        for (name, value) in &mut spec.env.0 {
+            if names_a_path(&name.0) && !value.0.is_empty() {
+                // Whoever makes the transfer works elsewhere.
+                let path = PathBuf::from(os_string(value));
+                *value = path_bytes(&std::path::absolute(&path).unwrap_or(path));
+            }
+        }
+        spec.display_name = Some(read.file_name().unwrap_or_else(|| shown(reference)));
         spec.on_interrupt = OnInterrupt::Resume;
         spec.pause = PauseMode::Stop;
         spec.retry.max_attempts = PULL_ATTEMPTS;
@@ -205,14 +214,14 @@ impl JobSpec {
     /// The descriptor that this becomes, made at `now_ms`. Its id is a placeholder until the job is made.
     pub(crate) fn into_descriptor(self, now_ms: u64) -> Descriptor {
         let argv: Vec<Bytes> = self.argv.into_iter().map(bytes).collect();
-        let shown = |argv: &[Bytes]| {
+        let joined = |argv: &[Bytes]| {
             let words: Vec<_> = argv.iter().map(Bytes::lossy).collect();
             words.join(" ").chars().take(DISPLAY_LIMIT).collect()
         };
         let display_name = self
             .display_name
             .or_else(|| self.name.as_ref().map(Name::to_string))
-            .unwrap_or_else(|| shown(&argv));
+            .unwrap_or_else(|| joined(&argv));
         let (not_before_ms, delay_ms) = match self.start {
             StartTime::Now => (None, None),
             StartTime::At(at_ms) => (Some(at_ms), None),
@@ -270,11 +279,17 @@ fn all_bytes(argv: Vec<OsString>) -> Vec<Bytes> {
 impl PullSpec {
     fn into_pull(self, env: Environment, umask: Option<u32>) -> Pull {
         // Whatever cannot be read is refused by who runs it, with the reason.
-        let provider = Reference::parse(&self.reference).map_or("web", |it| it.provider());
+        let (provider, reference) = match Reference::parse(&self.reference) {
+            // What stands behind a `#` is for whoever reads the file, and another name of the same.
+            Ok(Reference::Web(address)) => ("web", address),
+            Ok(read) => (read.provider(), self.reference),
+            Err(_) => ("web", self.reference),
+        };
+        let place = crate::pull::place::of(&self.destination, provider == "web");
         Pull {
             provider: provider.to_owned(),
-            reference: self.reference,
-            destination: path_bytes(&self.destination),
+            reference,
+            destination: path_bytes(&place),
             revision: self.revision,
             digest: self.digest,
             include: self.include,
@@ -302,6 +317,19 @@ fn concerns_transfers(name: &[u8]) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || NAMES.contains(&name)
         || name.to_ascii_lowercase().ends_with(b"_proxy")
+}
+
+/// Whether a variable of those names a file or a directory.
+fn names_a_path(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 6] = [
+        b"SSL_CERT_FILE",
+        b"HF_TOKEN_PATH",
+        b"HF_HOME",
+        b"DOCKER_CONFIG",
+        b"REGISTRY_AUTH_FILE",
+        b"XDG_CACHE_HOME",
+    ];
+    NAMES.contains(&name)
 }
 
 /// How much of a command line becomes a display name, in characters.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use state_machine::disk::{Dir, Disk, Read};
 use state_machine::id::{JobId, Ticket};
+use state_machine::job::State;
 use state_machine::protocol::forget::{Forgotten, Sweeping, sweep};
 use state_machine::protocol::recover::collect;
 use state_machine::retention::{Ended, Retention};
@@ -98,7 +99,12 @@ impl Store {
                 Forgotten::Gone => continue,
                 Forgotten::Held => "it is held: something of it still runs".into(),
                 Forgotten::NotEnded(state) if self.is_described(&id)? => {
-                    format!("it has not ended ({state})")
+                    // Nobody holds it: whoever made it run is gone.
+                    let state = match state {
+                        State::Running => State::Interrupted,
+                        state => state,
+                    };
+                    format!("it has not ended ({state}); stop it first")
                 }
                 Forgotten::Leftovers => "processes of it are left; stop it first".into(),
                 Forgotten::Damaged => "its record cannot be read".into(),

@@ -455,3 +455,68 @@ fn chunks_count_more_than_a_length() {
     progress_is_whole(&only_job(&bench), LENGTH);
     bench.audit();
 }
+
+/// What comes before an answer does not make it too long.
+#[test]
+fn an_early_hint_is_passed_over() {
+    let bench = bench!();
+    let file = Served::of_length(LENGTH, 1);
+    let bytes = file.bytes.clone();
+    let server = Server::new(move |_, reply| {
+        let mut all = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".to_vec();
+        all.extend(
+            format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {LENGTH}\r\n\r\n")
+                .bytes(),
+        );
+        all.extend(&*file.bytes);
+        reply.body(&all);
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(0);
+    assert!(fs::read(bench.work().join("file.bin")).unwrap() == *bytes);
+    assert_eq!(server.asked().len(), 1);
+    bench.audit();
+}
+
+/// What no file can be is final, and not a lack of room.
+#[test]
+fn a_length_that_no_file_has_is_final() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| {
+        reply.head(200, &[("Content-Length", "18446744073709551615")]);
+    });
+    let ran = pull(&bench, &server.url("/file.bin"), &[]).expect(1);
+    assert!(
+        ran.errors().contains("18446744073709551615"),
+        "{}",
+        ran.errors()
+    );
+    assert_eq!(only_job(&bench).state(), "failed");
+    bench.audit();
+}
+
+/// A reason of any length arrives, and what is final stays so.
+#[test]
+fn a_long_reason_is_told() {
+    let bench = bench!();
+    let server = Server::new(|_, reply| reply.answer(404, &[], b"no"));
+    for (length, times) in [(50_000, 1), (100_000, 0)] {
+        let asked = server.asked().len();
+        let url = server.url(&format!("/{}", "x".repeat(length)));
+        let ran = pull(&bench, &url, &["--to", "file.bin"]).expect(1);
+        assert!(ran.errors().contains("xxxx"), "{}", ran.errors());
+        assert_eq!(server.asked().len() - asked, times);
+        let job = bench.jobs().pop().unwrap();
+        assert_eq!(job.retries().len(), 0, "it is final");
+    }
+    let server = Server::new(|request, reply| {
+        if request.path.len() < 50_000 {
+            let to = format!("/{}", "z".repeat(50_000));
+            reply.answer(302, &[("Location", &to)], b"");
+        } else {
+            reply.answer(410, &[], b"gone");
+        }
+    });
+    pull(&bench, &server.url("/file.bin"), &[]).expect(1);
+    assert_eq!(server.asked().len(), 2, "it is final");
+    bench.audit();
+}

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use outlive_tests::{Bench, Hub, Ran, Repo, Served, bench, digest_of, program_at, tree_of, until};
+use outlive_tests::{
+    Bench, Hub, Ran, Repo, Served, Server, bench, digest_of, program_at, tree_of, until,
+};
 use serde_json::json;
 
 use super::pull::{
@@ -525,4 +527,21 @@ fn a_digest_that_cannot_be_checked_is_no_digest() {
         }
         bench.audit();
     }
+}
+
+/// A list whose pages are empty and go on is none.
+#[test]
+fn a_list_of_empty_pages_ends() {
+    let bench = bench!();
+    let server = Server::new(|request, reply| {
+        if !request.path.contains("/tree/") {
+            return reply.answer(200, &[], br#"{"sha":"c0ffee"}"#);
+        }
+        let link = format!("<?cursor={}>; rel=\"next\"", request.nth);
+        reply.answer(200, &[("Link", &link)], b"[]");
+    });
+    let environment = [("HF_ENDPOINT", server.url("")), ("HF_TOKEN", "x".into())];
+    let ran = pull_with(&bench, &environment, "hf:owner/name", &[]).expect(1);
+    assert!(ran.errors().contains("does not end"), "{}", ran.errors());
+    bench.audit();
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::Ordering;
 
-use outlive_tests::{Served, Server, TmpFs, bench, until};
+use outlive_tests::{Served, Server, TmpFs, bench, digest_of, until};
 
 use super::pull::{
     account, begin, halting, holding, notes, nothing_is_left, only_job, progress_is_whole, pull,
@@ -81,9 +81,11 @@ fn what_is_in_the_way_is_named_and_costs_no_byte() {
     let bench = bench!();
     let file = Served::of_length(100_000, 34);
     let bytes = file.bytes.clone();
+    let digest = digest_of(&bytes).replace("sha256:", "");
+    let options = ["--sha256", digest.as_str()];
     let (server, go) = holding(file);
     let url = server.url("/file.bin");
-    let job = begin(&bench, &url, &[]);
+    let job = begin(&bench, &url, &options);
     until_arrived(&bench, 50_000);
     fs::create_dir_all(bench.file("file.bin/mine")).unwrap();
     go.store(true, Ordering::Relaxed);
@@ -92,7 +94,7 @@ fn what_is_in_the_way_is_named_and_costs_no_byte() {
     assert!(why.contains("file.bin is a directory"), "{why}");
     assert!(bench.file("file.bin/mine").exists());
     fs::remove_dir_all(bench.file("file.bin")).unwrap();
-    pull(&bench, &url, &[]).expect(0);
+    pull(&bench, &url, &options).expect(0);
     assert!(fs::read(bench.file("file.bin")).unwrap() == *bytes);
     assert_eq!(server.asked().len(), 1);
     let again = bench.jobs().pop().unwrap();

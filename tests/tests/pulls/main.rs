@@ -12,6 +12,7 @@ mod landing;
 mod models;
 mod nginx;
 mod ordeal;
+mod places;
 mod pull;
 mod secrets;
 mod together;

@@ -103,3 +103,29 @@ fn redirects_end() {
     assert!(ran.errors().contains("ftp"), "{}", ran.errors());
     bench.audit();
 }
+
+/// Who asks is told to the server, and to nobody who looks at the job.
+#[test]
+fn a_password_in_an_address_is_not_shown() {
+    let bench = bench!();
+    let file = Served::of_length(1000, 43);
+    let server = Server::new(move |request, reply| file.serve(request, reply));
+    let url = format!("http://alice:s3cret@{}/", server.authority());
+    pull(&bench, &url, &["--to", "file.bin"]).expect(0);
+    let job = only_job(&bench);
+    for verb in [
+        vec!["list"],
+        vec!["list", "--json"],
+        vec!["status", job.id()],
+        vec!["status", job.id(), "--json"],
+    ] {
+        let text = bench.run(verb).expect(0).text();
+        assert!(text.contains(&server.authority()), "{text}");
+        assert!(
+            !text.contains("s3cret") && !text.contains("alice"),
+            "{text}"
+        );
+    }
+    assert!(!job.id().contains("s3cret"));
+    bench.audit();
+}

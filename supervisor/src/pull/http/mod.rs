@@ -95,6 +95,8 @@ impl Http {
             .timeout_per_read(Some(idle))
             .timeout_per_write(Some(idle))
             .input_buffer_size(BUFFER)
+            // What comes before an answer may be read together with much of it, and would count as too long otherwise.
+            .max_response_header_size(BUFFER)
             .tls_config(tls()?)
             .build()
             .new_agent();

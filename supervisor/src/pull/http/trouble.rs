@@ -52,14 +52,23 @@ fn distrust(error: &io::Error) -> Option<String> {
         CertificateError::UnknownIssuer => {
             "no authority that is trusted vouches for it; SSL_CERT_FILE names a file of those that are".into()
         }
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority; a server needs one of its own, which the authority vouches for".into()
+        }
         why => why.to_string(),
     })
+}
+
+/// A number of seconds; one that is too long to be counted is the longest.
+fn seconds(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 /// What `Retry-After` asks for, in ms: a number of seconds, or a date (RFC 9110, section 10.2.3).
 pub(super) fn wish_ms(text: &str) -> u64 {
     let text = text.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
+    if let Some(seconds) = seconds(text) {
         return seconds.saturating_mul(1000);
     }
     let Ok(date) = httpdate::parse_http_date(text) else {
@@ -72,8 +81,10 @@ pub(super) fn wish_ms(text: &str) -> u64 {
 
 /// What `RateLimit: "api";r=0;t=55` asks for, in ms: the seconds until there is something left of the limit.
 pub(super) fn reset_ms(text: &str) -> u64 {
-    let seconds = text.split(';').find_map(|it| it.trim().strip_prefix("t="));
-    seconds.map_or(0, |it| it.parse::<u64>().unwrap_or(0).saturating_mul(1000))
+    let reset = text.split(';').find_map(|it| it.trim().strip_prefix("t="));
+    reset
+        .and_then(seconds)
+        .map_or(0, |it| it.saturating_mul(1000))
 }
 
 #[cfg(test)]
@@ -87,7 +98,7 @@ mod tests {
         assert_eq!(wish_ms("Thu, 01 Jan 1970 00:00:00 GMT"), 0);
         assert_eq!(wish_ms("soon"), 0);
         assert_eq!(wish_ms("-3"), 0);
-        assert_eq!(wish_ms("99999999999999999999"), 0);
+        assert_eq!(wish_ms("99999999999999999999"), u64::MAX);
         let ahead = SystemTime::now() + std::time::Duration::from_secs(100);
         let wish = wish_ms(&httpdate::fmt_http_date(ahead));
         assert!((90_000..=101_000).contains(&wish), "{wish}");

@@ -253,7 +253,7 @@ fn merged(existing: Option<&[u8]>, entry: Entry, tag: Option<&str>) -> Result<Ve
     };
     let bad = || {
         never(
-            "the index.json that is there is no index of an image layout; move it away and resume",
+            "the index.json that is there is no index of an image layout; move it away and pull again",
         )
     };
     let mut index: Value = serde_json::from_slice(existing).map_err(|_| bad())?;

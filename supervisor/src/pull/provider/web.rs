@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use state_machine::pull::path::staging_beside;
+use state_machine::pull::reference::shown;
 use state_machine::pull::word::Cause;
 use state_machine::record::Pull;
 use url::Url;
 
 use super::Provider;
-use crate::pull::digest::Digest;
+use crate::pull::digest::{Digest, sha256};
 use crate::pull::http::{Access, Http, Public, never};
 use crate::pull::plan::{Item, Plan};
 
@@ -25,7 +27,7 @@ impl Web {
     /// What is asked for.
     pub(super) fn new(address: &str, pull: &Pull) -> Result<Web, Cause> {
         let mut url = Url::parse(address)
-            .map_err(|error| never(format!("{address} is no address: {error}")))?;
+            .map_err(|error| never(format!("{} is no address: {error}", shown(address))))?;
         let access: Arc<dyn Access> = match user_in(&url) {
             Some(access) => Arc::new(access),
             None => Arc::new(Public),
@@ -53,8 +55,8 @@ impl Web {
 fn user_in(url: &Url) -> Option<Basic> {
     let password = url.password().unwrap_or_default();
     let is_there = !url.username().is_empty() || !password.is_empty();
-    let shown = format!("{}:{password}", url.username());
-    is_there.then(|| Basic(STANDARD.encode(shown)))
+    let both = format!("{}:{password}", url.username());
+    is_there.then(|| Basic(STANDARD.encode(both)))
 }
 
 struct Basic(String);
@@ -74,14 +76,13 @@ impl Provider for Web {
                 destination.display()
             )));
         };
-        let mut staging = destination.as_os_str().to_owned();
-        staging.push(".outlive-part");
+        let staging = root.join(staging_beside(name, &sha256(name.as_bytes())));
         let item = Item::at(vec![name.to_owned()], self.url.clone(), self.access.clone());
         Ok(Plan {
             items: vec![item.known(self.digest.clone(), None)],
             written: Vec::new(),
             root: root.to_owned(),
-            staging: staging.into(),
+            staging,
             owns_staging: true,
             keystone: None,
             note: None,

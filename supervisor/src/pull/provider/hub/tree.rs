@@ -13,6 +13,9 @@ use crate::pull::http::{Http, Public, never, shown};
 /// No more files than this are listed: a server could go on for ever.
 const MOST: usize = 2_000_000;
 
+/// No more pages than this are read one after the other with no file in them.
+const MOST_EMPTY: usize = 100;
+
 /// A file of a repository.
 pub(super) struct File {
     /// Its path as the hub names it. Not yet looked at.
@@ -47,7 +50,7 @@ impl Repository {
         let mut files = Vec::new();
         let first = self.about(&format!("/tree/{commit}?recursive=true&expand=false"))?;
         let mut seen = BTreeSet::new();
-        let mut next = Some(first.clone());
+        let (mut next, mut empty) = (Some(first.clone()), 0);
         while let Some(url) = next {
             if !seen.insert(url.to_string()) {
                 return Err(never(format!(
@@ -61,13 +64,15 @@ impl Repository {
             let (answer, text) = self.ask(http, &url, access)?;
             let entries: Vec<Entry> = serde_json::from_slice(&text)
                 .map_err(|error| never(format!("{} is no list of files: {error}", shown(&url))))?;
+            let is_empty = entries.is_empty();
             files.extend(
                 entries
                     .into_iter()
                     .filter(|it| it.r#type == "file")
                     .map(File::from),
             );
-            if files.len() > MOST {
+            empty = if is_empty { empty + 1 } else { 0 };
+            if files.len() > MOST || empty > MOST_EMPTY {
                 return Err(never(format!(
                     "the list of files at {} does not end",
                     shown(&url)
