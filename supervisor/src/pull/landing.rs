@@ -123,8 +123,10 @@ pub(super) fn have_it_alone(plan: &Plan, voice: &Voice) -> Result<Option<File>, 
     loop {
         // Whoever had it removes it when he is done.
         stage_there(plan)?;
-        let Ok(dir) = File::open(&plan.staging) else {
-            continue;
+        let dir = match File::open(&plan.staging) {
+            Ok(dir) => dir,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(of_path("open", &plan.staging, error)),
         };
         match wait_for(&dir, voice, &line) {
             Ok(()) if stands(&dir, &plan.staging) => return Ok(Some(dir)),

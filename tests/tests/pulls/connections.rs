@@ -26,6 +26,7 @@ fn a_refused_connection_is_done_without() {
     for (status, headers) in [
         (429, vec![("Retry-After", "3600")]),
         (503, vec![("Retry-After", "3600")]),
+        (503, vec![]),
         (403, vec![]),
         (404, vec![]),
     ] {

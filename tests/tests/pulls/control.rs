@@ -303,3 +303,22 @@ fn a_resume_into_silence_loses_no_progress() {
     assert!(done.is_some_and(|done| done >= THIRD), "{done:?}");
     bench.audit();
 }
+
+/// What is interrupted is called so by whoever does not remove it.
+#[test]
+fn clean_says_what_list_says() {
+    let bench = bench!();
+    let server = halting(Served::of_length(300_000, 28), 1000);
+    let job = begin(&bench, &server.url("/file.bin"), &[]);
+    until_arrived(&bench, 100_000);
+    job.kill_worker();
+    until("it is interrupted", || job.state() == "interrupted");
+    let ran = bench.run(["clean", job.id()]);
+    assert!(
+        ran.errors().contains("has not ended (interrupted)"),
+        "{}",
+        ran.errors()
+    );
+    job.stop(0);
+    bench.audit();
+}

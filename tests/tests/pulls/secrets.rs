@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlive_tests::{Served, Server, bench};
 
-use super::pull::{account, notes, only_job, pull};
+use super::pull::{account, notes, only_job, pull, pull_with};
 
 /// P44: whoever a redirect leads to is not told; another name or another port of the same machine is another host.
 #[test]
@@ -127,5 +127,18 @@ fn a_password_in_an_address_is_not_shown() {
         );
     }
     assert!(!job.id().contains("s3cret"));
+    bench.audit();
+}
+
+/// Whoever makes the transfer works elsewhere, and a file that its environment names is where it was for who asked.
+#[test]
+fn a_file_that_a_variable_names_is_found() {
+    let bench = bench!();
+    fs::write(bench.file("roots.pem"), "none").unwrap();
+    let environment = [("SSL_CERT_FILE", "roots.pem".to_owned())];
+    let ran = pull_with(&bench, &environment, "http://127.0.0.1:1/file.bin", &[]).expect(1);
+    let path = bench.file("roots.pem");
+    let why = format!("{} holds no certificate", path.display());
+    assert!(ran.errors().contains(&why), "{}", ran.errors());
     bench.audit();
 }

@@ -92,6 +92,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_certificate_of_an_authority_is_told_in_words() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("CaUsedAsEndEntity")]
+        struct Ca;
+        let why = CertificateError::Other(rustls::OtherError(std::sync::Arc::new(Ca)));
+        let error = io::Error::other(rustls::Error::InvalidCertificate(why));
+        let why = distrust(&error).unwrap();
+        assert!(why.contains("that of an authority"), "{why}");
+    }
+
+    #[test]
     fn a_wish_is_seconds_or_a_date() {
         assert_eq!(wish_ms("3"), 3_000);
         assert_eq!(wish_ms(" 0 "), 0);

@@ -16,6 +16,9 @@ use super::stream::{Ended, write};
 use crate::pull::http::later;
 use crate::pull::plan::Item;
 
+/// So often in a row a connection asks for its run and gets nothing.
+const IN_VAIN: u32 = 5;
+
 /// What whoever keeps the record of a part hears.
 pub(super) enum News {
     /// So much has arrived that the record should tell of it.
@@ -69,6 +72,7 @@ pub(super) struct Streamed<'a> {
 impl Streamed<'_> {
     /// Fetch until nothing is missing, or something happens that concerns the whole file.
     pub(super) fn pour(mut self, mut first: Option<Opened>) -> Option<Trouble> {
+        let mut in_vain = 0;
         while self.asked.missing_in(self.nth) != Some(0) && !self.enough.load(Ordering::Relaxed) {
             let run = self.asked.runs[self.nth];
             // Bytes are written where they belong, and nowhere else.
@@ -78,7 +82,14 @@ impl Streamed<'_> {
                 None => match ask(&self.crew.http, self.item, &self.asked, self.nth, false) {
                     Ok(opened) if opened.whole => return Some(Trouble::Whole(Box::new(opened))),
                     Ok(opened) => opened,
+                    // Others may get on, so that nobody loses patience for us.
+                    Err(Refusal::Later(why, after_ms)) if in_vain >= IN_VAIN => {
+                        let why = format!("{}: {why}", self.item.name());
+                        let cause = Cause::Later { why, after_ms };
+                        return Some(Trouble::Refused(Refusal::Never(cause)));
+                    }
                     Err(Refusal::Later(why, after_ms)) => {
+                        in_vain += 1;
                         match wait(self.crew, self.item, &why, after_ms) {
                             Ok(()) => continue,
                             Err(cause) => return Some(Trouble::Refused(Refusal::Never(cause))),
@@ -87,6 +98,7 @@ impl Streamed<'_> {
                     Err(refusal) => return Some(Trouble::Refused(refusal)),
                 },
             };
+            in_vain = 0;
             let why = match self.write(opened) {
                 Ended::Enough => return None,
                 Ended::Unwritten(error) => return Some(Trouble::Unwritten(error)),
