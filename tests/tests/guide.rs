@@ -1,0 +1,77 @@
+//! The guide, typed as it stands: nothing in it fails, and what it says is seen.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use outlive_tests::{Bench, bench};
+
+/// What the guide has its reader type, but for what is for a terminal and stays.
+fn typed() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide.md");
+    let guide = fs::read_to_string(path).unwrap();
+    let mut script = String::from("set -x\n");
+    let mut is_typed = false;
+    for line in guide.lines() {
+        match line {
+            "```sh" => is_typed = true,
+            "```" => is_typed = false,
+            _ if line.starts_with("outlive up") || line.starts_with("outlive top") => {}
+            _ if is_typed => {
+                script.push_str(line);
+                script.push('\n');
+            }
+            _ => {}
+        }
+    }
+    script
+}
+
+/// A port that nobody has just now.
+fn free_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
+}
+
+fn run(bench: &Bench, script: &str) -> (String, String) {
+    let bin = bench.dir().join("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(bench.binary(), bin.join("outlive")).unwrap();
+    let mut path = bin.into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut bash = bench.program("bash");
+    bash.args(["--norc", "-c", script])
+        .env("PATH", path)
+        .current_dir(bench.work());
+    let ran = bench.end(bash);
+    (ran.text(), ran.errors().into())
+}
+
+#[test]
+fn nothing_in_the_guide_fails() {
+    let bench = bench!();
+    bench.crashes();
+    let script = typed()
+        .replace("54320", &free_port())
+        .replace("54380", &free_port());
+    let (said, errors) = run(&bench, &script);
+    for seen in [
+        "working\ndone\n",
+        "db\nweb\nworker\n",
+        "attempt     2\n",
+        "killed by SIGKILL",
+        "site/index.html has changed",
+        "interrupted",
+        " 0 problems",
+    ] {
+        assert!(said.contains(seen), "{seen}: {said}\n{errors}");
+    }
+    // All that is said besides what is typed is that two waits were over before the job was.
+    let complaints: Vec<&str> = errors
+        .lines()
+        .filter(|line| !line.starts_with('+') && !line.ends_with("is still running"))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    bench.audit();
+}
