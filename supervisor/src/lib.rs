@@ -12,7 +12,7 @@
 //! process that runs one), `pull` (the process that makes a
 //! transfer), [`spawner`] (the process that forks workers for a supervisor), `executed` (what this program was
 //! executed as), `watcher`, `actors`, `socket` and [`supervisor`] (the long-running process), `project` (tasks of a project, made
-//! into jobs), `doctor` (whether a store is as it must be), [`cli`] (one file per verb).
+//! into jobs), `doctor` (whether a store is as it must be), `page` (what is so now, for browsers), [`cli`] (one file per verb).
 
 mod actors;
 pub mod clock;
@@ -23,6 +23,7 @@ mod executed;
 mod inotify;
 mod live;
 mod output;
+mod page;
 mod process;
 mod project;
 mod pull;

@@ -27,6 +27,7 @@ mod restart;
 mod resume;
 mod run;
 mod scope;
+mod serve;
 mod signal;
 mod spawner;
 mod spec;
@@ -80,6 +81,7 @@ const VERBS: &[Verb] = &[
     pool::VERB,
     supervise::VERB,
     supervisor::VERB,
+    serve::VERB,
     doctor::VERB,
     completions::VERB,
     man::VERB,

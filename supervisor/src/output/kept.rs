@@ -46,6 +46,14 @@ pub(super) fn at_place(dir: BorrowedFd<'_>, name: &str) -> io::Result<AtPlace> {
     }
 }
 
+/// The current file, if there is one and it is a regular file.
+///
+/// # Errors
+/// It may not be read, or the process has no descriptors left.
+pub(super) fn open_current(dir: BorrowedFd<'_>, name: &str) -> io::Result<Option<Kept>> {
+    open(dir, name)
+}
+
 /// Every kept file, the oldest first. Those that are not there, or are not regular files, are left
 /// out.
 ///

@@ -13,6 +13,7 @@ mod carry;
 mod follow;
 mod kept;
 mod open;
+mod piece;
 mod read;
 mod rotate;
 mod sink;
@@ -20,6 +21,7 @@ mod sink;
 pub(crate) use carry::Carrier;
 pub(crate) use follow::{Notice, follow};
 pub(crate) use open::open_plain;
+pub(crate) use piece::{Piece, Place, piece};
 pub(crate) use read::{Start, print};
 
 /// The file both streams go to when they are not split.
