@@ -5,7 +5,7 @@
 //! kept for one that is slow but the names of what it has not been shown. What must never be here: a decision about a
 //! job, and a job's own words inside of HTML (they go out as JSON and plain text).
 //!
-//! - `address.rs`: where may be listened, and for whom a request is meant; `peer.rs`: which user is at the other end;
+//! - `address.rs`: where may be listened, and for whom a request is meant; `peer.rs`, `diagnosis.rs`: which user is at the other end;
 //!   `secret.rs`: the token of those who may change something.
 //! - `serve.rs`: takes connections, and how many; `answer.rs`: what each address of the page is; `reply.rs`: an answer and its headers.
 //! - `house.rs`: what is so now, and who is to be told; `stream.rs`: one browser that is told of changes.
@@ -14,6 +14,7 @@
 mod address;
 mod answer;
 mod change;
+mod diagnosis;
 mod front;
 mod house;
 mod jobs;
