@@ -45,7 +45,7 @@ fn run(bench: &Bench, script: &str) -> (String, String) {
         .env("PATH", path)
         .current_dir(bench.work());
     let ran = bench.end(bash);
-    (ran.text(), ran.errors().into())
+    (ran.text(), ran.errors())
 }
 
 #[test]

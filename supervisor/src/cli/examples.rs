@@ -21,6 +21,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("check", "outlive check outlive.toml"),
     ("list", "outlive list --all --state active"),
     ("top", "outlive top"),
+    ("serve", "outlive serve --listen 127.0.0.1:8099"),
     ("status", "outlive status web"),
     ("log", "outlive log --follow web"),
     ("wait", "outlive wait --timeout 10m web"),
