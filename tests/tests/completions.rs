@@ -43,7 +43,9 @@ fn what_there_is_just_then_is_offered() {
     let file = "[task.web]\ncommand = \"x\"\n[task.worker]\ncommand = \"x\"\n";
     fs::write(project.join("outlive.toml"), file).unwrap();
     let job = bench.start(["--name", "walrus", "--", "sleep", "600"]);
-    bench.run(["pool", "add", "build", "--slots", "2"]).expect(0);
+    bench
+        .run(["pool", "add", "build", "--slots", "2"])
+        .expect(0);
 
     let offer = |dir: &Path, words: &[&str]| offered(&bench, dir, words);
     assert!(offer(&elsewhere, &["outlive", "sta"]).contains(&"status".to_owned()));

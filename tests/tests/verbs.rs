@@ -429,7 +429,7 @@ fn the_command_line_describes_itself() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = bench.run(["completions", shell]).expect(0);
         assert!(
-            ran.text().contains("outlive") && ran.text().contains("resume"),
+            ran.text().contains("outlive") && ran.text().contains("OUTLIVE_COMPLETE"),
             "{shell}"
         );
     }
