@@ -147,7 +147,6 @@ pub const HARMLESS: &[(&str, &str)] = &[
         "oversee/end_if_let.stop always yes",
         "every tree of the model ends by itself; tried in state-machine/tests/course/ and tests/tests/stop.rs",
     ),
-    ("oversee/end_if_let.stop always no", "as above"),
     (
         "end/conclude_ended.left always yes",
         "it waits for nothing, and then says that nothing is left",
