@@ -8,7 +8,6 @@
 //! | [`mod@reference`] | what a user asks for, read from one word |
 //! | [`answer`] | what a server's answer to a request for bytes means |
 //! | [`part`] | the record beside an unfinished file: which bytes of what are in it |
-//! | [`pattern`] | which files of a repository are wanted |
 //! | [`path`] | names of files that a server gave, and whether they stay where they belong |
 //! | [`word`] | what a fetcher tells its worker |
 
