@@ -3,11 +3,13 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hyper::body::{Body, Incoming};
 use hyper::header::{ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use state_machine::id::JobId;
+use state_machine::protocol::look::View;
 
 use super::address::see_that_it_is_meant;
 use super::change::{self, Change};
@@ -128,10 +130,8 @@ fn follow(house: &House, stream: &str, query: &str) -> Reply {
 }
 
 fn job(house: &House, id: &str) -> Reply {
-    let id = known(house, id);
-    let live = house.live();
-    match id.and_then(|id| live.job(&id)) {
-        Some(view) => whole("application/json", json_of(&house.store, view) + "\n"),
+    match JobId::parse(id).ok().and_then(|id| view_of(house, &id)) {
+        Some(view) => whole("application/json", json_of(&house.store, &view) + "\n"),
         None => not_found("there is no such job"),
     }
 }
@@ -144,11 +144,7 @@ async fn log_of(house: &House, id: &str, query: &str) -> Reply {
         Ok(wanted) => wanted,
         Err(why) => return refusal(StatusCode::BAD_REQUEST, &why),
     };
-    let split = {
-        let live = house.live();
-        live.job(&id)
-            .is_some_and(|view| view.descriptor.output.split)
-    };
+    let split = view_of(house, &id).is_some_and(|view| view.descriptor.output.split);
     let store = house.store.clone();
     log::answer(off_the_thread(move || log::read(&store, &id, split, &wanted)).await)
 }
@@ -183,7 +179,13 @@ async fn off_the_thread<T: Send + 'static>(
 /// The job of this id, if there is one.
 fn known(house: &House, id: &str) -> Option<JobId> {
     let id = JobId::parse(id).ok()?;
-    house.live().job(&id).is_some().then_some(id)
+    view_of(house, &id).is_some().then_some(id)
+}
+
+/// A job as it is. One that was made just now may be known to who asks before it is to us.
+fn view_of(house: &House, id: &JobId) -> Option<Arc<View>> {
+    let seen = house.live().job(id).cloned();
+    seen.or_else(|| house.store.job(id).look().ok().map(Arc::new))
 }
 
 fn not_found(why: &str) -> Reply {
