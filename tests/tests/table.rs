@@ -79,23 +79,16 @@ fn a_list_has_what_was_asked_for_and_no_more() {
         assert!(said.contains(word), "{word}: {said}");
     }
 
+    let head = |table: &str| -> Vec<String> {
+        let first = table.lines().next().unwrap_or_default();
+        first.split_whitespace().map(str::to_owned).collect()
+    };
     let table = bench.run(["list"]).expect(0).text();
-    let head: Vec<&str> = table
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    assert_eq!(head, ["ID", "NAME", "TASK", "STATE", "STARTED", "COMMAND"]);
+    let whole = ["ID", "NAME", "TASK", "STATE", "STARTED", "COMMAND"];
+    assert_eq!(head(&table), whole);
     assert!(table.contains("  exited 3 ("), "{table}");
     let table = bench.run(["list", "--pool", "web"]).expect(0).text();
-    let head: Vec<&str> = table
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    assert_eq!(head, ["ID", "STATE", "COMMAND"]);
+    assert_eq!(head(&table), ["ID", "STATE", "COMMAND"]);
     runs.stop(0);
     waits.stop(0);
     bench.audit();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Finding, Mend, kind, modes, names, stray};
 use crate::error::Result;
-use crate::store::Store;
+use crate::store::{DIRECTORIES, Store};
 
 /// Where what cannot be read is set aside.
 pub(super) const BROKEN: &str = "broken";
@@ -30,18 +30,6 @@ const ROOT: [&str; 17] = [
     "staging",
     "trash",
     "lost+found",
-];
-
-/// The directories of a store. Those of older versions have fewer; they are made when they are first needed.
-const DIRECTORIES: [&str; 8] = [
-    "artifacts",
-    "jobs",
-    "keys",
-    "pools",
-    "sessions",
-    "spares",
-    "staging",
-    "trash",
 ];
 
 /// Without these nothing can be done.

@@ -51,7 +51,8 @@ pub(crate) use list::made_at_ms;
 pub use pools::PoolStanding;
 pub(crate) use pools::{slots_of, standings};
 pub use report::{Report, ReportedProgress};
-pub(crate) use root::untrusted;
+
+pub(crate) use root::{DIRECTORIES, untrusted};
 pub use spec::{JobSpec, PullSpec, StartTime};
 pub use sweep::{Kept, Swept};
 pub(crate) use tail::Tail;

@@ -15,8 +15,8 @@ const FORMAT: &str = "outlive 1";
 /// How much of `format` is read, in bytes.
 const FORMAT_LIMIT: u64 = 4096;
 
-/// The directories of a store.
-const DIRECTORIES: [&str; 8] = [
+/// The directories of a store. Those of older versions have fewer; they are made when they are first needed.
+pub(crate) const DIRECTORIES: [&str; 8] = [
     "artifacts",
     "jobs",
     "keys",
