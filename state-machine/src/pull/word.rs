@@ -22,7 +22,7 @@ pub enum Word {
     Cause(Cause),
 }
 
-/// Why a transfer ended without having done its work.
+/// Why an attempt, of a transfer as a rule, ended without having done its work, where more is known of it than how a process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {

@@ -347,7 +347,7 @@ pub enum PauseMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// How much memory of its own each of its processes may have, in bytes.
+    /// How much memory all of its processes may take together, in bytes; where no control group can be had, each of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// How much time of a processor all of them may take together, in percent of one.

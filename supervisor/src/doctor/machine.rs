@@ -1,9 +1,13 @@
 //! What the machine offers a store, and what is done where it does not.
 
+use std::path::PathBuf;
+
 use rustix::fs::{inotify, statfs};
 use serde::Serialize;
+use state_machine::record::Limits;
 
 use crate::error::{DiskError, Result};
+use crate::process;
 use crate::store::{Store, untrusted};
 
 /// File systems whose locks can be trusted, by the magic number of statfs(2).
@@ -18,6 +22,12 @@ const LOCAL: [(u32, &str); 8] = [
     (0xca45_1a4e, "bcachefs"),
 ];
 const TMPFS: u32 = 0x0102_1994;
+
+/// A task that has every limit there is.
+const BOTH_LIMITS: Limits = Limits {
+    memory_bytes: Some(u64::MAX),
+    cpu_percent: Some(100),
+};
 
 /// What the machine offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,6 +54,10 @@ pub(crate) struct Machine {
     pub(crate) inotify_left: bool,
     /// Whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
     pub(crate) children_listed: bool,
+    /// Where groups can be made that limit the memory and the processor time of all processes of a task together.
+    pub(crate) control_groups: Option<PathBuf>,
+    /// Why nowhere.
+    pub(crate) no_control_groups: Option<String>,
 }
 
 impl Machine {
@@ -55,6 +69,7 @@ impl Machine {
         let magic = info.f_type as u32;
         let number = |path: &str| setting(path).and_then(|text| text.parse().ok());
         let distrusted = untrusted(magic);
+        let groups = process::place_for_group(&BOTH_LIMITS);
         Ok(Machine {
             kernel: setting("/proc/sys/kernel/osrelease"),
             file_system: distrusted
@@ -69,6 +84,8 @@ impl Machine {
             inotify_watches: number("/proc/sys/fs/inotify/max_user_watches"),
             inotify_left: inotify::init(inotify::CreateFlags::CLOEXEC).is_ok(),
             children_listed: std::fs::exists("/proc/thread-self/children").unwrap_or(false),
+            control_groups: groups.as_ref().ok().cloned(),
+            no_control_groups: groups.err(),
         })
     }
 
@@ -110,6 +127,16 @@ impl Machine {
                 "the kernel lists the children of a process",
                 "the kernel does not list the children of a process, so that stopping reads all of /proc",
             ),
+            match (&self.control_groups, &self.no_control_groups) {
+                (Some(dir), _) => format!(
+                    "limits of memory and processor time hold for all of a task together, by control groups in {}",
+                    dir.display()
+                ),
+                (None, why) => format!(
+                    "limits of memory hold for each process alone, those of processor time not at all: {}",
+                    why.as_deref().unwrap_or("?")
+                ),
+            },
         ]
     }
 }

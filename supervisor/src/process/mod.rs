@@ -5,6 +5,7 @@
 //! files of a job other than the descriptors handed in are nobody's here.
 
 mod bounded;
+mod cgroup;
 mod heirs;
 mod inside;
 mod leader;
@@ -24,6 +25,7 @@ mod tree;
 pub(crate) mod testing;
 
 pub(crate) use bounded::{Minder, Outcome, Ran, Work, environment, serve_on_stdin};
+pub(crate) use cgroup::{Group, place_for_group, without_group};
 pub(crate) use heirs::Heirs;
 pub(crate) use inside::{Census, census};
 pub(crate) use leader::Leader;

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use state_machine::project::{Invocation, Task};
+use state_machine::record::Exit;
 
 use super::{Tasks, words};
 use crate::error::{Error, Result};
-use crate::process::{Minder, Ran, Work, environment};
+use crate::process::{Minder, Outcome, Ran, Work, environment};
 use crate::worker::Launcher;
 
 /// How long such a command has after SIGTERM.
@@ -71,5 +72,21 @@ impl<'a> Aside<'a> {
             self.minder = None;
             cannot(error)
         })
+    }
+}
+
+/// Why a command that could take so long has not done its work, if it has not.
+pub(super) fn why_not_done(ran: Ran, patience: Duration) -> Option<String> {
+    match ran.outcome {
+        Outcome::Succeeded => None,
+        Outcome::TimedOut => Some(format!("it took longer than {patience:?}")),
+        Outcome::Stopped => Some("it was ended".into()),
+        Outcome::Failed { exit: None } => ran.cannot_start,
+        Outcome::Failed {
+            exit: Some(Exit::Code(code)),
+        } => Some(format!("it exited with {code}")),
+        Outcome::Failed {
+            exit: Some(Exit::Signal(signal)),
+        } => Some(format!("signal {signal} killed it")),
     }
 }

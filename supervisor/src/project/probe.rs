@@ -11,7 +11,7 @@ use state_machine::project::{Ready, Signal, Task};
 use state_machine::protocol::look::View;
 
 use super::Tasks;
-use super::aside::Aside;
+use super::aside::{Aside, why_not_done};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::output;
@@ -53,21 +53,31 @@ impl<'a> Probe<'a> {
         }
         loop {
             let left = deadline.saturating_sub(clock::since_boot());
-            if self.is_ready(left.min(PATIENCE))? {
+            let Some(why) = self.why_not_ready(left.min(PATIENCE))? else {
                 // Somebody else may have answered.
                 return Ok(over(&self.job.tend()?));
-            }
+            };
             if left.is_zero() {
-                return Ok(Some(format!(
-                    "it is not ready after {:?}; it runs on",
-                    self.ready.timeout
-                )));
+                return self.too_late(&why).map(Some);
             }
             if let Some(why) = self.sleep(pause.min(left), &over)? {
                 return Ok(Some(why));
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// That its time is over, what was answered last, and how it runs.
+    fn too_late(&self, why: &str) -> Result<String> {
+        let attempt = self.job.look()?.status.attempt;
+        let again = match attempt {
+            0 | 1 => String::new(),
+            _ => format!(", in attempt {attempt}"),
+        };
+        let timeout = self.ready.timeout;
+        Ok(format!(
+            "it is not ready after {timeout:?}: {why}; it runs on{again}"
+        ))
     }
 
     /// Sleep, but no longer than until it is over.
@@ -93,32 +103,59 @@ impl<'a> Probe<'a> {
         Ok(Duration::from_millis(age_ms))
     }
 
-    fn is_ready(&mut self, patience: Duration) -> Result<bool> {
+    fn why_not_ready(&mut self, patience: Duration) -> Result<Option<String>> {
         // One more question after the last moment: it may have become ready in the last pause.
         let patience = patience.max(FIRST_PAUSE);
+        let unless = |is_so: bool, why: String| (!is_so).then_some(why);
         Ok(match &self.ready.signal {
-            Signal::Tcp(address) => accepts(address, patience),
-            Signal::Http(address) => answers(address, patience),
-            Signal::Command(command) => self.aside.run(command, patience)?.succeeded(),
-            Signal::Notify => self.job.look()?.status.ready_at_ms.is_some(),
-            Signal::File(path) => self.cwd.join(path).exists(),
-            Signal::Log(text) => self.log.holds(text.as_bytes()),
+            Signal::Tcp(address) => why_not_accepted(address, patience),
+            Signal::Http(address) => why_not_answered(address, patience),
+            Signal::Command(command) => {
+                let ran = self.aside.run(command, patience)?;
+                why_not_done(ran, patience).map(|why| format!("of the command that asks: {why}"))
+            }
+            Signal::Notify => unless(
+                self.job.look()?.status.ready_at_ms.is_some(),
+                "it has not said so".into(),
+            ),
+            Signal::File(path) => {
+                let path = self.cwd.join(path);
+                unless(path.exists(), format!("there is no {}", path.display()))
+            }
+            Signal::Log(text) => unless(
+                self.log.holds(text.as_bytes()),
+                format!("it has not printed {text:?}"),
+            ),
             // Waited for, not asked.
-            Signal::Delay(_) => true,
+            Signal::Delay(_) => None,
         })
     }
 }
 
-/// Whether something accepts connections there.
-fn accepts(address: &str, patience: Duration) -> bool {
-    let addresses = address.to_socket_addrs().into_iter().flatten();
-    addresses
-        .into_iter()
-        .any(|address| TcpStream::connect_timeout(&address, patience).is_ok())
+/// Why nothing accepts connections there, if nothing does.
+fn why_not_accepted(address: &str, patience: Duration) -> Option<String> {
+    let addresses = match address.to_socket_addrs() {
+        Ok(addresses) => addresses,
+        Err(error) => return Some(format!("{address} is not found: {error}")),
+    };
+    let mut why = format!("{address} is no address");
+    for one in addresses {
+        match TcpStream::connect_timeout(&one, patience) {
+            Ok(_) => return None,
+            Err(error) => why = format!("{one} does not accept connections: {}", words_of(&error)),
+        }
+    }
+    Some(why)
 }
 
-/// Whether an address answers with a status of 200 to 399. No proxy is asked: what is meant is near.
-fn answers(address: &str, patience: Duration) -> bool {
+/// What the system says, without its number.
+fn words_of(error: &io::Error) -> String {
+    let errno = error.raw_os_error().map(nix::errno::Errno::from_raw);
+    errno.map_or_else(|| error.to_string(), |errno| errno.desc().to_lowercase())
+}
+
+/// Why an address does not answer with a status of 200 to 399, if it does not. No proxy is asked: what is meant is near.
+fn why_not_answered(address: &str, patience: Duration) -> Option<String> {
     let agent = ureq::Agent::config_builder()
         .timeout_global(Some(patience))
         .http_status_as_error(false)
@@ -126,10 +163,11 @@ fn answers(address: &str, patience: Duration) -> bool {
         .proxy(None)
         .build()
         .new_agent();
-    agent
-        .get(address)
-        .call()
-        .is_ok_and(|answer| (200..400).contains(&answer.status().as_u16()))
+    match agent.get(address).call() {
+        Ok(answer) if (200..400).contains(&answer.status().as_u16()) => None,
+        Ok(answer) => Some(format!("{address} answers {}", answer.status().as_u16())),
+        Err(error) => Some(format!("{address} does not answer: {error}")),
+    }
 }
 
 /// What a job prints, looked through once.

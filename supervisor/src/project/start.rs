@@ -10,21 +10,18 @@ use state_machine::config::Config;
 use state_machine::job::State;
 use state_machine::project::Task;
 use state_machine::protocol::look::View;
-use state_machine::record::Exit;
+use state_machine::record::Limits;
 
 use super::Tasks;
-use super::aside::Aside;
+use super::aside::{Aside, why_not_done};
 use super::probe::Probe;
 use crate::error::Result;
-use crate::process::{Outcome as Ended, Ran};
+use crate::process;
 use crate::store::{Job, Store};
 use crate::worker::Launcher;
 
 /// How long the command that is told that a task is ready may take.
 const HOOK_LIMIT: Duration = Duration::from_secs(60);
-
-/// Why the time that a task takes of the processors is not limited.
-const NO_LIMIT_OF_CPU: &str = "limits.cpu is not held: that takes a control group";
 
 /// What starting a task came to.
 #[derive(Clone, Debug)]
@@ -185,8 +182,12 @@ impl Starter<'_> {
             Err(error) => return failed(Some(job), error.to_string()),
         }
         tell(name, News::Begun { job: &job, joined });
-        if !joined && task.limits.cpu_percent.is_some() {
-            tell(name, News::Unlimited(NO_LIMIT_OF_CPU));
+        if !joined
+            && task.limits != Limits::default()
+            && let Err(why) = process::place_for_group(&task.limits)
+        {
+            let unheld = process::without_group(&task.limits, &why);
+            tell(name, News::Unlimited(&unheld));
         }
         match self.await_readiness(&job, task) {
             Ok(None) => {
@@ -204,7 +205,7 @@ impl Starter<'_> {
     fn tell_that_it_is_ready(&self, task: &Task) -> Option<String> {
         let command = task.on_ready.as_ref()?;
         match Aside::new(self.tasks, task).run(command, HOOK_LIMIT) {
-            Ok(ran) => why_not_done(ran),
+            Ok(ran) => why_not_done(ran, HOOK_LIMIT),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -247,21 +248,6 @@ impl Starter<'_> {
 }
 
 /// Why a command that was run beside a task has not done its work, if it has not.
-fn why_not_done(ran: Ran) -> Option<String> {
-    match ran.outcome {
-        Ended::Succeeded => None,
-        Ended::TimedOut => Some(format!("it took longer than {HOOK_LIMIT:?}")),
-        Ended::Stopped => Some("it was ended".into()),
-        Ended::Failed { exit: None } => ran.cannot_start,
-        Ended::Failed {
-            exit: Some(Exit::Code(code)),
-        } => Some(format!("it exited with {code}")),
-        Ended::Failed {
-            exit: Some(Exit::Signal(signal)),
-        } => Some(format!("signal {signal} killed it")),
-    }
-}
-
 /// Why the task of a job cannot be ready, if its job shows that. What has nothing to wait for may have ended well.
 pub(super) fn not_running(view: &View, task: &Task) -> Option<String> {
     let id = &view.descriptor.id;

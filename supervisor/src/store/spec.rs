@@ -88,7 +88,8 @@ pub struct JobSpec {
     pub watch: Vec<String>,
     /// Whether the command says by sd_notify(3) when it is ready, and what it does.
     pub notify: bool,
-    /// What the command may use. Only the limit of memory is held (`RLIMIT_DATA`, of each process).
+    /// What the command may use. It is held by a control group, where this user may make one; where not, the memory of each process
+    /// is (`RLIMIT_DATA`), and nothing else.
     pub limits: Limits,
     /// The job that this one reruns.
     pub previous: Option<JobId>,

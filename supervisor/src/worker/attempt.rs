@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use state_machine::course::Refused;
-use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure, Kind, Pull};
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure, Kind, Limits, Pull};
 
 use super::fetcher::{self, Fetcher};
 use super::notices::{Notices, VARIABLE};
@@ -19,7 +19,7 @@ use super::tree::Tree;
 use crate::clock;
 use crate::error::DiskError;
 use crate::output::{self, Carrier};
-use crate::process::{self, CannotStart, Waiting};
+use crate::process::{self, CannotStart, Group, Waiting};
 use crate::slots::{Lodging, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, quiet};
 use crate::store::os_string;
 
@@ -28,6 +28,9 @@ pub(super) struct Ready {
     waiting: Waiting,
     carriers: Vec<Carrier>,
     fetcher: Option<Fetcher>,
+    group: Option<Group>,
+    /// What of its limits is not held, and why, for people.
+    unheld: Option<String>,
 }
 
 /// What is executed, and what it finds.
@@ -75,15 +78,37 @@ pub(super) fn prepare(
         slot,
     })
     .map_err(|error| Refused::start(format!("no process can be made: {error}")))?;
-    if let Some(bytes) = descriptor.limits.memory_bytes {
-        limit_memory(waiting.pid(), bytes)
-            .map_err(|error| Refused::start(format!("its memory cannot be limited: {error}")))?;
-    }
+    let (group, unheld) = limit(descriptor, waiting.pid())?;
     Ok(Ready {
         waiting,
         carriers,
         fetcher: execution.fetcher,
+        group,
+        unheld,
     })
+}
+
+/// Limit what the command may use: all of it together where this user can have a control group, the memory of each process
+/// where not. Says also what is not held.
+fn limit(descriptor: &Descriptor, pid: Pid) -> Result<(Option<Group>, Option<String>), Refused> {
+    let limits = &descriptor.limits;
+    if *limits == Limits::default() {
+        return Ok((None, None));
+    }
+    let entered = Group::new(descriptor.id.as_str(), limits).and_then(|group| {
+        let entered = group.enter(pid);
+        let entered = entered.map_err(|error| format!("its control group is not entered: {error}"));
+        entered.map(|()| group)
+    });
+    let why = match entered {
+        Ok(group) => return Ok((Some(group), None)),
+        Err(why) => why,
+    };
+    if let Some(bytes) = limits.memory_bytes {
+        limit_memory(pid, bytes)
+            .map_err(|error| Refused::start(format!("its memory cannot be limited: {error}")))?;
+    }
+    Ok((None, Some(process::without_group(limits, &why))))
 }
 
 /// What a process has of its own: not the files that it maps, nor what it only reserves. What it starts inherits that.
@@ -133,6 +158,11 @@ fn of_pull(descriptor: &Descriptor, pull: &Pull, dir: &Path) -> Result<Execution
 }
 
 impl Ready {
+    /// What of its limits is not held, and why.
+    pub(super) fn take_unheld(&mut self) -> Option<String> {
+        self.unheld.take()
+    }
+
     /// The process that the command will be.
     pub(super) fn pid(&self) -> u32 {
         self.waiting.pid().as_raw_nonzero().get().unsigned_abs()
@@ -153,6 +183,7 @@ impl Ready {
             stop: None,
             carriers: self.carriers,
             fetcher: self.fetcher,
+            group: self.group,
             dropped_of_ended: 0,
             dropped_counted: 0,
             started,

@@ -8,6 +8,7 @@ use state_machine::course::{End, HookWoke, Refused, Search, Until, Woke, Worker,
 use state_machine::disk::Dir;
 use state_machine::protocol::book::Book;
 use state_machine::protocol::create::Durable;
+use state_machine::pull::word::Cause;
 use state_machine::record::{Bytes, Descriptor, Status, What};
 
 use super::attempt::{self, Ready};
@@ -149,14 +150,18 @@ impl Worker for Driver<'_> {
         let now_at = self.book.disk().dir(&Dir::Job(self.id.clone()));
         let tree = tree.into();
         let lodging = self.terms.lodging.as_ref();
-        Ok(attempt::prepare(
+        let mut ready = attempt::prepare(
             &self.descriptor,
             &self.dir,
             &now_at,
             tree,
             lodging,
             self.notices.as_ref(),
-        ))
+        );
+        if let Some(unheld) = ready.as_mut().ok().and_then(Ready::take_unheld) {
+            self.book.note(unheld);
+        }
+        Ok(ready)
     }
 
     fn pid(&self, ready: &Ready) -> Option<u32> {
@@ -210,7 +215,7 @@ impl Worker for Driver<'_> {
             stopping: tree.stop.take().map(|stop| stop.shown()),
             dropped_bytes: self.dropped(),
             ran_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
-            cause: tree.fetcher.as_mut().and_then(Fetcher::take_cause),
+            cause: cause_of(tree),
         })
     }
 
@@ -298,4 +303,13 @@ impl Worker for Driver<'_> {
     fn cut_hook_short(&mut self, hook: &mut Hook) -> std::io::Result<()> {
         hook.cut_short()
     }
+}
+
+/// Why the attempt failed, where more is known of it than how the command ended.
+fn cause_of(tree: &mut Tree) -> Option<Cause> {
+    let of_transfer = tree.fetcher.as_mut().and_then(Fetcher::take_cause);
+    of_transfer.or_else(|| {
+        let why = tree.out_of_memory()?;
+        Some(Cause::Later { why, after_ms: 0 })
+    })
 }

@@ -7,7 +7,7 @@ use state_machine::record::{Exit, Stopping};
 
 use super::fetcher::Fetcher;
 use crate::output::Carrier;
-use crate::process::{self, Leader};
+use crate::process::{self, Group, Leader};
 
 /// The signal that asks.
 pub(super) const TERM: i32 = Signal::TERM.as_raw();
@@ -75,6 +75,8 @@ pub(super) struct Tree {
     pub(super) dropped_counted: u64,
     /// What makes a transfer, where the command is that.
     pub(super) fetcher: Option<Fetcher>,
+    /// What holds its limits, where that is a control group.
+    pub(super) group: Option<Group>,
     /// When the attempt started, in time since boot.
     pub(super) started: Duration,
     /// When the attempt has run too long, in time since boot; moved on by the time it spends frozen.
@@ -163,6 +165,15 @@ impl Tree {
             // What cannot be read from a pipe is not there.
             let _ = carrier.drain();
         }
+    }
+
+    /// Why it was ended, where the kernel did that for the memory that it took.
+    pub(super) fn out_of_memory(&self) -> Option<String> {
+        let group = self.group.as_ref()?;
+        let was_killed =
+            matches!(self.exit, Some(Exit::Signal(signal)) if i32::from(signal) == KILL);
+        (was_killed && group.was_out_of_memory())
+            .then(|| "it took more memory than its limit".to_owned())
     }
 
     /// How much output the limits have cost, in bytes.

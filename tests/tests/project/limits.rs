@@ -1,0 +1,84 @@
+//! What a task may use. Where this user may make control groups they hold it for all of its processes together, and where not the
+//! memory of each process alone is held, and that is said.
+
+use std::fs;
+use std::path::PathBuf;
+
+use outlive_tests::{Job, bench};
+
+use crate::Project;
+
+/// The control group that the command of a job is in, if it has one.
+fn group_of(job: &Job<'_>) -> Option<PathBuf> {
+    let groups = fs::read_to_string(format!("/proc/{}/cgroup", job.pid())).unwrap();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let is_its_own = own.contains(&format!("/outlive-{}-", job.id()));
+    let below = PathBuf::from(own.strip_prefix('/')?);
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let mut found = mounts.iter().map(|mount| PathBuf::from(mount).join(&below));
+    is_its_own.then(|| found.find(|dir| dir.join("cgroup.procs").exists()))?
+}
+
+#[test]
+fn a_process_that_takes_more_memory_than_it_may_gets_none() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.small]
+        command = "head -c 200m /dev/zero | tail -c 200m | wc -c"
+        limits = { memory = "64M" }
+        "#,
+    );
+    project.run(&["start"]);
+    let job = project.job("small");
+    job.until_ended();
+    let log = job.log_text();
+    assert!(!log.ends_with("209715200\n"), "{log}");
+    bench.audit();
+}
+
+#[test]
+fn limits_are_held_by_a_control_group_or_it_is_said_that_they_are_not() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.small]
+        command = "ulimit -d; exec sleep 600"
+        limits = { memory = "64M", cpu = "50%" }
+        "#,
+    );
+    let said = project.run(&["start"]).expect(0).errors();
+    let job = project.job("small");
+    job.until_printed("\n");
+    let group = group_of(&job);
+    let mut notes = job.events();
+    notes.retain(|event| event["event"] == "status");
+    let notes: Vec<&str> = notes
+        .iter()
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    match &group {
+        Some(leaf) => {
+            let of = |file: &str| fs::read_to_string(leaf.parent().unwrap().join(file)).unwrap();
+            assert_eq!(of("memory.max"), "67108864\n");
+            assert_eq!(of("cpu.max"), "50000 100000\n");
+            assert_eq!(said, "");
+            assert!(notes.is_empty(), "{notes:?}");
+        }
+        None => {
+            let unheld = "limits.cpu is not held, limits.memory is held for each process alone: ";
+            assert!(said.contains(unheld), "{said}");
+            assert!(
+                notes.iter().any(|note| note.starts_with(unheld)),
+                "{notes:?}"
+            );
+            assert_eq!(job.log_text(), "65536\n");
+        }
+    }
+    project.run(&["stop"]).expect(0);
+    // Nothing of it is left.
+    assert!(group.is_none_or(|leaf| !leaf.parent().unwrap().exists()));
+    bench.audit();
+}
