@@ -107,6 +107,7 @@ hold! {
     spare_create_power "spare-create-power"
     create_collect_power "create-collect-power"
     worker_power "worker-power"
+    wait_power "wait-power"
     starter_power "starter-power"
     sweep_power "sweep-power"
     client_power "client-power"

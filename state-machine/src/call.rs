@@ -118,6 +118,9 @@ pub enum Call {
     LookAt {
         descriptor: Descriptor,
     },
+    Confirm {
+        id: JobId,
+    },
     RecoverJob {
         id: JobId,
         now_ms: u64,
@@ -292,6 +295,7 @@ impl Call {
             Call::WritePending { .. } => "write_pending",
             Call::Look { .. } => "look",
             Call::LookAt { .. } => "look_at",
+            Call::Confirm { .. } => "confirm",
             Call::RecoverJob { .. } => "recover_job",
             Call::Collect { .. } => "collect",
             Call::Request { .. } => "request",

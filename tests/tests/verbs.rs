@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive_tests::{Bench, Job, bench, is_terminal, until};
+use outlive_tests::{Bench, Job, bench, is_terminal, rounds, until};
 use serde_json::Value;
 
 /// The lines of `events`.
@@ -311,6 +311,21 @@ fn a_job_with_leftovers_is_not_cleaned_away() {
     job.stop(0);
     until("the worker is gone", || bench.census().is_empty());
     bench.run(["clean", job.id()]).expect(0);
+    assert!(bench.jobs().is_empty());
+    bench.audit();
+}
+
+#[test]
+fn what_was_seen_to_end_can_be_forgotten_at_once() {
+    let bench = bench!();
+    for _ in 0..rounds(40) {
+        let job = bench.sh("exec sleep 600");
+        job.stop(0);
+        bench.run(["clean", job.id()]).expect(0);
+        let job = bench.sh("exit 3");
+        assert_eq!(job.wait(), 3);
+        bench.run(["clean", job.id()]).expect(0);
+    }
     assert!(bench.jobs().is_empty());
     bench.audit();
 }

@@ -5,7 +5,8 @@ use state_machine::control::Request::{Cancel, Pause, Resume};
 use super::build::world;
 use crate::machine::Nature;
 use crate::role::Role::{
-    Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper, Worker,
+    Client, Collector, Creator, Hand, Layer, Numbered, Reader, Recoverer, Starter, Sweeper, Waiter,
+    Worker,
 };
 use crate::rule::Sight;
 use crate::scene::Scene::{
@@ -206,6 +207,7 @@ pub(super) fn hostile() -> Vec<World> {
             .seeing(&[Sight::Made]),
         world("create-collect-power", Empty, &[Creator, Collector], 0).losing_power(),
         world("worker-power", Queued, &[Worker], 0).losing_power(),
+        world("wait-power", Queued, &[Worker, Waiter], 0).judged_for_power(),
         world("worker-client-power", Queued, &[Worker, Client(Cancel)], 0)
             .judged_for_power()
             .large(),

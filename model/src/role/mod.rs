@@ -23,6 +23,7 @@ pub mod slot;
 mod starter;
 pub(crate) mod supervisor;
 mod sweeper;
+mod waiter;
 pub(crate) mod worker;
 
 use state_machine::control::Request;
@@ -44,6 +45,8 @@ pub enum Role {
     Worker,
     /// Looks at the job.
     Reader,
+    /// Tells that the job has ended, where it has.
+    Waiter,
     /// Forgets the job if it has ended, and deletes it.
     Sweeper,
     /// Asks something of the job, and settles it where nobody holds the job.
@@ -263,6 +266,7 @@ impl Part {
         match self.role {
             Role::Worker => worker::work(disk, self, keeper::Asks::Nobody),
             Role::Reader => reader::read(disk, &self.job),
+            Role::Waiter => waiter::wait(disk, &self.job),
             Role::Sweeper => sweeper::sweep(disk, &self.job, &self.ticket),
             Role::Client(request) => client::ask(disk, self, request),
             Role::Hand(request) => hand::write(disk, self, request),

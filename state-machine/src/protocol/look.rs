@@ -123,6 +123,15 @@ pub fn look_at<D: Disk>(disk: &mut D, descriptor: Descriptor) -> Result<Look, D:
     })))
 }
 
+/// Make sure of an end that was seen, before anybody is told of it: whoever recorded it may not have made its name final yet, and
+/// a loss of power would take back what was told (R19).
+pub fn confirm<D: Disk>(disk: &mut D, id: &JobId) -> Result<(), D::Fault> {
+    disk.begins(|_| Call::Confirm { id: id.clone() });
+    // Where it is gone by now, somebody has held it since, and its worker has come to the end of this.
+    disk.sync(&Place::Dir(Dir::Job(id.clone())))?;
+    Ok(())
+}
+
 /// The status of a job that nobody holds. Where a loss of power has taken it, what the history still knows: nobody may be
 /// writing either meanwhile, or the two would be of different times.
 fn last_word<D: Disk>(disk: &mut D, dir: &Dir) -> Result<Read<Status>, D::Fault> {

@@ -103,7 +103,7 @@ fn wait_for_any(store: &Store, jobs: &[Job], timeout: Option<Duration>) -> Resul
         for job in jobs {
             let view = job.tend()?;
             if view.state.is_terminal() || view.state == State::Interrupted {
-                return Ok(view);
+                return job.confirmed(view);
             }
         }
         let left = deadline.map(|deadline| deadline.saturating_sub(clock::since_boot()));

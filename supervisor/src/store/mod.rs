@@ -418,7 +418,10 @@ impl Store {
             .jobs
             .iter()
             .filter(|view| near(view))
-            .map(candidate)
+            .map(|view| Candidate {
+                task: view.descriptor.task.clone(),
+                ..candidate(view)
+            })
             .collect();
         match resolve(query, &around) {
             Err(Unresolved::Unknown { .. }) => {}
@@ -461,6 +464,8 @@ fn candidate(view: &View) -> Candidate {
             Kind::Pull(pull) => Some(pull.reference.clone()),
             Kind::Command(_) => None,
         },
+        // Two projects may have tasks of one name.
+        task: None,
         ended: view.state.is_terminal(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use state_machine::disk::{Dir, Disk, Read};
 use state_machine::id::{JobId, Ticket};
@@ -15,6 +16,11 @@ use crate::clock;
 use crate::error::{DiskError, Error, Result};
 use crate::workspace::erase;
 
+/// How long a worker is waited for that has recorded an end and has not left the job yet, and the pauses meanwhile.
+const LEAVING: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
 /// What a sweep did.
 #[derive(Debug, Default)]
 pub struct Swept {
@@ -24,6 +30,17 @@ pub struct Swept {
     pub kept: Vec<Kept>,
     /// Why something is left in the trash of jobs that are forgotten. Whoever collects next tries again.
     pub left: Vec<Error>,
+}
+
+impl Swept {
+    /// These are kept, as somebody holds them.
+    fn keep(&mut self, held: Vec<JobId>) {
+        let why = "it is held: something of it still runs";
+        self.kept.extend(held.into_iter().map(|id| Kept {
+            id,
+            why: why.to_owned(),
+        }));
+    }
 }
 
 /// A job that a sweep had to keep.
@@ -73,8 +90,35 @@ impl Store {
         self.forget(&retention.takes(ended, clock::now_ms()))
     }
 
-    /// Forget these jobs, where they have ended and nothing of them is left (R9).
+    /// Forget these jobs, where they have ended and nothing of them is left (R9). A worker that has recorded an end has a moment to
+    /// leave: who waited for the end may be faster.
     pub fn forget(&self, ids: &[JobId]) -> Result<Swept> {
+        let mut swept = Swept::default();
+        let mut held = self.forget_now(ids, &mut swept)?;
+        let until = clock::since_boot() + LEAVING;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (leaving, working) = held.into_iter().partition(|id| self.has_ended(id));
+            swept.keep(working);
+            held = leaving;
+            if held.is_empty() || clock::since_boot() >= until {
+                break;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            held = self.forget_now(&held, &mut swept)?;
+        }
+        swept.keep(held);
+        Ok(swept)
+    }
+
+    fn has_ended(&self, id: &JobId) -> bool {
+        let looked = self.job(id).look();
+        looked.is_ok_and(|view| view.state.is_terminal())
+    }
+
+    /// Forget those of these jobs that can be forgotten now. Returns those that somebody holds.
+    fn forget_now(&self, ids: &[JobId], swept: &mut Swept) -> Result<Vec<JobId>> {
         let jobs: Vec<_> = ids.iter().map(|id| (id.clone(), ticket())).collect();
         let mut sweeper = Sweeper {
             store: self,
@@ -82,7 +126,7 @@ impl Store {
         };
         let outcomes = sweep(&mut self.disk(), &jobs, &mut sweeper)?;
         let mut faults = sweeper.faults;
-        let mut swept = Swept::default();
+        let mut held = Vec::new();
         for ((id, ticket), outcome) in jobs.into_iter().zip(outcomes) {
             let fault = faults.remove(&id);
             let why = match outcome.forgotten {
@@ -97,7 +141,10 @@ impl Store {
                 Forgotten::Failed => fault.map_or_else(String::new, |fault| fault.to_string()),
                 // Another sweep was faster.
                 Forgotten::Gone => continue,
-                Forgotten::Held => "it is held: something of it still runs".into(),
+                Forgotten::Held => {
+                    held.push(id);
+                    continue;
+                }
                 Forgotten::NotEnded(state) if self.is_described(&id)? => {
                     // Nobody holds it: whoever made it run is gone.
                     let state = match state {
@@ -115,7 +162,7 @@ impl Store {
             };
             swept.kept.push(Kept { id, why });
         }
-        Ok(swept)
+        Ok(held)
     }
 
     /// Whether a job says what it is. One that does not has no end to wait for.

@@ -6,7 +6,7 @@ use state_machine::protocol::claim::{claim, claim_tree, probe, tree_is_free};
 use state_machine::protocol::create::{Durable, Newborn, acknowledge, create};
 use state_machine::protocol::forget::{forget, make_final, purge};
 use state_machine::protocol::hold::{Holder, note, record, take_over, write_pending};
-use state_machine::protocol::look::{look, look_at};
+use state_machine::protocol::look::{confirm, look, look_at};
 use state_machine::protocol::pool::{Wish, change_pool, forget_pool};
 use state_machine::protocol::recover::{collect, recover_job};
 use state_machine::protocol::request::{answered, discard, request, take};
@@ -147,6 +147,7 @@ pub(super) fn perform(disk: &mut Player<'_>, call: Call) {
         } => drop(note(disk, &mut held(holder), what, now_ms)),
         Call::WritePending { holder } => drop(write_pending(disk, &mut held(holder))),
         Call::Look { id } => drop(look(disk, &id)),
+        Call::Confirm { id } => drop(confirm(disk, &id)),
         Call::LookAt { descriptor } => drop(look_at(disk, descriptor)),
         Call::RecoverJob { id, now_ms } => drop(recover_job(disk, &id, now_ms)),
         Call::Collect { ticket } => drop(collect(disk, &ticket, &mut |_| {})),

@@ -38,7 +38,7 @@ impl Job {
         loop {
             let view = off(self, Job::tend).await?;
             if view.state.is_terminal() || view.state == State::Interrupted {
-                return Ok(view);
+                return off(self, move |job| job.confirmed(view)).await;
             }
             let left = deadline.map(|deadline| deadline.saturating_sub(clock::since_boot()));
             if left == Some(Duration::ZERO) {

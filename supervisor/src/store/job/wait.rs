@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use state_machine::job::State;
-use state_machine::protocol::look::View;
+use state_machine::protocol::look::{View, confirm};
 
 use crate::clock;
 use crate::error::{Error, Result};
@@ -56,7 +56,7 @@ impl Job {
         while pause < LONGEST_PAUSE {
             let view = self.tend()?;
             if reached(&view) {
-                return Ok(view);
+                return self.confirmed(view);
             }
             std::thread::sleep(deadline.map_or(pause, |deadline| {
                 pause.min(deadline.saturating_sub(clock::since_boot()))
@@ -69,7 +69,7 @@ impl Job {
         loop {
             let view = self.tend()?;
             if reached(&view) {
-                return Ok(view);
+                return self.confirmed(view);
             }
             // What we do to look can itself be a notice; where nothing changes, it must not become a spin.
             let now = (view.status.clone(), view.held);
@@ -89,6 +89,18 @@ impl Job {
             }
             self.store.sleep(&mut watch, left)?;
         }
+    }
+
+    /// What was waited for, to be told of: where it is an end, a loss of power does not take that back (R19).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disk`] where that cannot be made sure of.
+    pub(crate) fn confirmed(&self, view: View) -> Result<View> {
+        if view.state.is_terminal() {
+            confirm(&mut self.store.disk(), &self.id)?;
+        }
+        Ok(view)
     }
 
     pub(super) fn watch(&self) -> Watch {
