@@ -14,6 +14,8 @@ pub struct Candidate {
     pub name: Option<String>,
     /// What it fetches, if it is a pull.
     pub reference: Option<String>,
+    /// The task that it runs, where that can be meant.
+    pub task: Option<String>,
     /// Whether it has ended.
     pub ended: bool,
 }
@@ -66,13 +68,15 @@ fn list(matches: &[JobId]) -> String {
 }
 
 /// The one job that `query` names: an exact id before anything else, then a name or a reference (of several the one
-/// still going), then a prefix of exactly one id. A prefix is a guess at an id and must hit one only: "the one still
+/// still going), then a task (the job of it that is still going, else its newest), then a prefix of exactly one id. A prefix is a guess at an id and must hit one only: "the one still
 /// going" would let a slip of the finger stop whatever runs.
 pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolved> {
     if let Some(exact) = candidates.iter().find(|job| job.id.as_str() == query) {
         return Ok(exact.id.clone());
     }
-    let names = candidates.iter().filter_map(|job| job.name.as_deref());
+    let named = candidates.iter().filter_map(|job| job.name.as_deref());
+    let tasks = candidates.iter().filter_map(|job| job.task.as_deref());
+    let names = named.chain(tasks);
     let unknown = || Unresolved::Unknown {
         query: query.to_owned(),
         meant: nearest(query, names).map(str::to_owned),
@@ -84,12 +88,19 @@ pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolve
         .iter()
         .filter(|job| job.is_named_by(query))
         .collect();
-    let matches = if named.is_empty() {
+    let going: Vec<&Candidate> = named.iter().copied().filter(|job| !job.ended).collect();
+    let of_task = candidates
+        .iter()
+        .filter(|job| job.task.as_deref() == Some(query));
+    let matches = if going.len() == 1 {
+        going
+    } else if let Some(last) = of_task.max_by_key(|job| (!job.ended, &job.id)) {
+        vec![last]
+    } else if named.is_empty() {
         let begins = |job: &&Candidate| job.id.as_str().starts_with(query);
         candidates.iter().filter(begins).collect()
     } else {
-        let going: Vec<&Candidate> = named.iter().copied().filter(|job| !job.ended).collect();
-        if going.len() == 1 { going } else { named }
+        named
     };
     match matches.as_slice() {
         [] => Err(unknown()),
@@ -114,8 +125,31 @@ mod tests {
             id: JobId::parse(id).unwrap(),
             name: name.map(str::to_owned),
             reference: None,
+            task: None,
             ended,
         }
+    }
+
+    #[test]
+    fn a_task_is_its_job_under_way_or_else_its_newest() {
+        let mut jobs = [
+            job("10-one_2d_shot", Some("one_2d_shot"), true),
+            job("12-one_2d_shot", Some("one_2d_shot"), false),
+            job("13-one_2d_shot", Some("one_2d_shot"), true),
+        ];
+        for job in &mut jobs {
+            job.task = Some("one-shot".into());
+        }
+        assert_eq!(
+            resolve("one-shot", &jobs).unwrap().as_str(),
+            "12-one_2d_shot"
+        );
+        jobs[1].ended = true;
+        for query in ["one-shot", "13"] {
+            assert_eq!(resolve(query, &jobs).unwrap().as_str(), "13-one_2d_shot");
+        }
+        let said = resolve("one-shit", &jobs).unwrap_err().to_string();
+        assert_eq!(said, "no job is called 'one-shit'; 'one-shot' was meant?");
     }
 
     #[test]

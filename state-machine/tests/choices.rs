@@ -17,6 +17,7 @@ fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
         let mut seen = Vec::new();
         jobs.into_iter()
             .map(|(id, name, reference, ended)| Candidate {
+                task: None,
                 id: JobId::parse(&id).expect("no separator and no dot"),
                 name,
                 reference,

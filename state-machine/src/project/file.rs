@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
 
 use super::place::BadProject;
 use super::written::{WrittenProject, WrittenTask};
@@ -74,9 +73,12 @@ impl Invocation {
 }
 
 /// What happens when a task ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(rename_all = "kebab-case")
+)]
 pub enum Restart {
     /// Nothing: it has ended.
     #[default]

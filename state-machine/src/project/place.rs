@@ -42,10 +42,24 @@ impl BadProject {
     }
 }
 
+/// A message about a value of another kind names the kinds of the language that this is written in.
+fn in_words(message: &str) -> String {
+    const KINDS: [(&str, &str); 4] = [
+        ("expected a sequence", "expected a list, as [\"…\"]"),
+        ("expected a map", "expected a table, as { … }"),
+        ("expected u32", "expected a whole number"),
+        ("expected a string", "expected a text in quotes"),
+    ];
+    let plain = message.replace('\n', "; ");
+    KINDS
+        .iter()
+        .fold(plain, |text, (kind, words)| text.replace(kind, words))
+}
+
 /// A message about an unknown word names all that are known. Where one of them is near, that one is what was meant.
 fn with_meant_word(message: &str) -> String {
     if !message.starts_with("unknown ") {
-        return message.replace('\n', "; ");
+        return in_words(message);
     }
     let mut words = message.split('`').skip(1).step_by(2);
     let Some(wrong) = words.next() else {

@@ -56,7 +56,8 @@ pub(super) struct WrittenTask {
     retry: WrittenRetry,
     /// Variables, set in the environment of whoever starts it.
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    env: BTreeMap<Spanned<String>, String>,
     /// The directory it runs in, from the root of the project; the root where absent.
     #[serde(default)]
     cwd: Option<String>,
@@ -81,7 +82,11 @@ pub(super) struct WrittenTask {
 /// Commands that are run when something becomes of a task.
 #[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
-#[serde(default, deny_unknown_fields)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "a table, as { ended = \"./tell\" }"
+)]
 struct Hooks {
     /// When it is ready, by whoever has started it.
     #[cfg_attr(test, schemars(with = "Option<Invocation>"))]
@@ -97,18 +102,25 @@ struct Hooks {
 /// What a task may use.
 #[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(rename = "Limits"))]
-#[serde(default, deny_unknown_fields)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "a table, as { memory = \"512M\", cpu = \"50%\" }"
+)]
 struct WrittenLimits {
-    /// How much memory of its own each of its processes may have, as `512M`.
+    /// How much memory it may take, as `512M`: all of its processes together, or each of them where no control group can be had.
     memory: Option<Size>,
-    /// How much time of a processor all of them may take together, as `50%` of one; nothing holds it yet, and that is said.
+    /// How much time of a processor all of them may take together, as `50%` of one; where no control group can be had nothing holds it, and that is said.
     cpu: Option<Percent>,
 }
 
 /// When a task is ready: one of these, and how long that may take.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(rename = "Ready"))]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, as { tcp = \"127.0.0.1:5432\" }"
+)]
 struct WrittenReady {
     /// Something accepts connections at this host and port.
     tcp: Option<String>,
@@ -131,13 +143,18 @@ struct WrittenReady {
 /// How often and how soon a task is run again.
 #[derive(Default, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema), schemars(rename = "Retry"))]
-#[serde(default, deny_unknown_fields)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "a table, as { attempts = 5, backoff = \"1s..1m\" }"
+)]
 struct WrittenRetry {
     /// How many attempts in a row there may be that do not last a minute; any number where absent.
     #[cfg_attr(test, schemars(with = "Option<u32>", range(min = 1)))]
     attempts: Option<Spanned<u32>>,
     /// The longest first wait, and the longest of all, as `1s..1m`.
-    backoff: Option<Backoff>,
+    #[cfg_attr(test, schemars(with = "Option<Backoff>"))]
+    backoff: Option<Spanned<Backoff>>,
 }
 
 impl WrittenTask {
@@ -169,7 +186,7 @@ impl WrittenTask {
             ready,
             restart: self.restart,
             retry: self.read_retry(text)?,
-            env: self.env.clone(),
+            env: self.read_env(text)?,
             cwd: self.cwd.clone(),
             timeout: self.timeout.map(|length| length.0),
             grace: self.grace.map(|length| length.0),
@@ -182,6 +199,18 @@ impl WrittenTask {
             on_failure: read_hook(text, self.hooks.failed.as_ref())?,
             on_end: read_hook(text, self.hooks.ended.as_ref())?,
         })
+    }
+
+    fn read_env(&self, text: &str) -> Result<BTreeMap<String, String>, BadProject> {
+        let mut env = BTreeMap::new();
+        for (name, value) in &self.env {
+            if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
+                let why = format!("'{}' cannot be the name of a variable", name.get_ref());
+                return Err(BadProject::at(text, name.span(), why));
+            }
+            env.insert(name.get_ref().clone(), value.clone());
+        }
+        Ok(env)
     }
 
     fn read_watch(&self, text: &str) -> Result<Vec<String>, BadProject> {
@@ -207,8 +236,12 @@ impl WrittenTask {
             ..Retry::default()
         };
         if let Some(backoff) = &self.retry.backoff {
-            retry.backoff_ms = in_ms(backoff.first);
-            retry.max_backoff_ms = in_ms(backoff.longest);
+            retry.backoff_ms = in_ms(backoff.get_ref().first);
+            retry.max_backoff_ms = in_ms(backoff.get_ref().longest);
+        }
+        if let (Restart::Never, Some(backoff)) = (self.restart, &self.retry.backoff) {
+            let why = "a backoff is for restart = \"on-failure\" and \"always\"";
+            return Err(BadProject::at(text, backoff.span(), why));
         }
         match (self.restart, &self.retry.attempts) {
             (_, Some(attempts)) if *attempts.get_ref() == 0 => {
@@ -264,8 +297,11 @@ impl WrittenReady {
             Signal::Tcp(address) if !has_port(address) => {
                 return Err("tcp takes a host and a port, like 127.0.0.1:5432");
             }
-            Signal::Http(address) if !address.starts_with("http://") => {
-                return Err("http takes an address that begins with http://");
+            Signal::Http(address) if !is_http(address) => {
+                return Err("http takes an address like http://127.0.0.1:8080/health");
+            }
+            Signal::Delay(delay) if self.timeout.is_some_and(|most| most.0 < *delay) => {
+                return Err("it cannot be ready in time: delay is longer than timeout");
             }
             Signal::Command(command) if command.argv().is_empty() => {
                 return Err("a command has at least one word");
@@ -286,8 +322,58 @@ fn has_port(address: &str) -> bool {
         .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
+/// Whether this names a host, and a port that there can be where it names one.
+fn is_http(address: &str) -> bool {
+    let Some(rest) = address.strip_prefix("http://") else {
+        return false;
+    };
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // The colons of an address of IPv6 are in brackets.
+    let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    match after.rsplit_once(':') {
+        Some((before, port)) => {
+            (!before.is_empty() || host.starts_with('[')) && port.parse::<u16>().is_ok()
+        }
+        None => !host.is_empty(),
+    }
+}
+
 fn in_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Read a text that stands for something; `what` says for what, where there is something else.
+fn text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    what: &'static str,
+) -> Result<String, D::Error> {
+    struct Text(&'static str);
+
+    impl Visitor<'_> for Text {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+    }
+    deserializer.deserialize_any(Text(what))
+}
+
+impl<'de> Deserialize<'de> for Restart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Restart, D::Error> {
+        const WORDS: [&str; 3] = ["never", "on-failure", "always"];
+        let what = "\"never\", \"on-failure\" or \"always\"";
+        match text(deserializer, what)?.as_str() {
+            "never" => Ok(Restart::Never),
+            "on-failure" => Ok(Restart::OnFailure),
+            "always" => Ok(Restart::Always),
+            other => Err(de::Error::unknown_variant(other, &WORDS)),
+        }
+    }
 }
 
 /// A length of time.
@@ -296,7 +382,7 @@ struct Length(Duration);
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Length, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let text = text(deserializer, "a time in quotes, as \"10s\"")?;
         units::duration(&text)
             .map(Length)
             .map_err(de::Error::custom)
@@ -308,7 +394,7 @@ struct Size(u64);
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let text = text(deserializer, "a size in quotes, as \"512M\"")?;
         match units::size(&text).map_err(de::Error::custom)? {
             0 => Err(de::Error::custom("nothing runs without memory")),
             bytes => Ok(Size(bytes)),
@@ -321,7 +407,7 @@ struct Percent(u32);
 
 impl<'de> Deserialize<'de> for Percent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Percent, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let text = text(deserializer, "a part of a processor in quotes, as \"50%\"")?;
         let number = text
             .strip_suffix('%')
             .and_then(|number| number.parse().ok());
@@ -342,7 +428,7 @@ struct Backoff {
 
 impl<'de> Deserialize<'de> for Backoff {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Backoff, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        let text = text(deserializer, "two times in quotes, as \"1s..1m\"")?;
         let (first, longest) = text.split_once("..").unwrap_or((&text, &text));
         let read = |word| units::duration(word).map_err(de::Error::custom);
         let (first, longest) = (read(first)?, read(longest)?);

@@ -73,6 +73,8 @@ pub(super) fn of(error: &anyhow::Error) -> ExitCode {
 
 /// One line on standard error, safe for a terminal.
 pub(super) fn say(message: &str) {
+    // In one piece: others write to the same terminal.
+    let line = format!("outlive: {}\n", print::safe(message));
     // Whoever closed standard error does not want to know.
-    let _ = writeln!(std::io::stderr(), "outlive: {}", print::safe(message));
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -42,17 +42,32 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Every page, with the name of its file: that of the whole, then one per verb.
+/// Every page, with the name of its file: that of the whole, then one per verb, and after each those of the verbs below it.
 fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
-    let mut whole = declare_visible();
+    // The pages say what its pages would.
+    let mut whole = declare_visible().disable_help_subcommand(true);
     whole.build();
-    let verbs: Vec<Command> = whole.get_subcommands().cloned().collect();
-    std::iter::once(whole).chain(verbs).map(page).collect()
+    let mut pages = vec![page(&whole, "")?];
+    add_below(&whole, "", &mut pages)?;
+    Ok(pages)
 }
 
-fn page(command: Command) -> io::Result<(String, Vec<u8>)> {
-    let example = examples::of(command.get_name());
-    let man = Man::new(command).manual("outlive");
+fn add_below(command: &Command, words: &str, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    for verb in command.get_subcommands() {
+        let words = format!("{words} {}", verb.get_name());
+        let words = words.trim_start();
+        pages.push(page(verb, words)?);
+        add_below(verb, words, pages)?;
+    }
+    Ok(())
+}
+
+/// The page of the verb that is called by these words.
+fn page(command: &Command, words: &str) -> io::Result<(String, Vec<u8>)> {
+    let example = examples::of(words);
+    let man = Man::new(command.clone())
+        .manual("outlive")
+        .source(concat!("outlive ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     man.render(&mut text)?;
     if let Some(example) = example {
@@ -84,7 +99,24 @@ mod tests {
         let pages = pages().unwrap();
         let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names[0], "outlive.1");
-        assert!(names.contains(&"outlive-run.1") && names.contains(&"outlive-man.1"));
+        assert!(names.contains(&"outlive-run.1") && names.contains(&"outlive-pool-add.1"));
+        for (name, text) in &pages {
+            // What is referred to is there.
+            let text = String::from_utf8_lossy(text).replace("\\-", "-");
+            for (at, _) in text.match_indices("(1)") {
+                let begins =
+                    text[..at].rfind(|letter: char| !letter.is_alphanumeric() && letter != '-');
+                let word = &text[begins.map_or(0, |before| before + 1)..at];
+                let word = word
+                    .strip_prefix("fB")
+                    .or(word.strip_prefix("fR"))
+                    .unwrap_or(word);
+                assert!(
+                    names.contains(&format!("{word}.1").as_str()),
+                    "{name}: {word}"
+                );
+            }
+        }
         assert!(!names.iter().any(|name| name.contains("worker")));
         for (name, text) in &pages {
             assert!(text.starts_with(b".ie"), "{name}");
