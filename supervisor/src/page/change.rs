@@ -43,12 +43,20 @@ impl Change {
     }
 }
 
+/// What came of a change.
+#[derive(Debug)]
+pub(super) struct Made {
+    ended: Output,
+    /// Whether the job has ended.
+    is_over: bool,
+}
+
 /// Do it, and wait for what comes of it. Blocks.
 ///
 /// # Errors
 ///
 /// There is no room for a process.
-pub(super) fn make(store: &Store, change: Change, job: &JobId) -> io::Result<Output> {
+pub(super) fn make(store: &Store, change: Change, job: &JobId) -> io::Result<Made> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("outlive")
@@ -60,21 +68,24 @@ pub(super) fn make(store: &Store, change: Change, job: &JobId) -> io::Result<Out
     if matches!(change, Change::Pause | Change::Stop) {
         command.args(["--timeout", PATIENCE]);
     }
-    command.args(["--", job.as_str()]).output()
+    let ended = command.args(["--", job.as_str()]).output()?;
+    let looked = store.job(job).look();
+    let is_over = looked.is_ok_and(|view| view.state.is_terminal());
+    Ok(Made { ended, is_over })
 }
 
 /// What came of it. `code` is the exit code of the verb, `job` the id of the new job.
-pub(super) fn answer(change: Change, ended: io::Result<Output>) -> Reply {
-    let ended = match ended {
-        Ok(ended) => ended,
+pub(super) fn answer(change: Change, made: io::Result<Made>) -> Reply {
+    let Made { ended, is_over } = match made {
+        Ok(made) => made,
         Err(error) => return refusal(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
     };
     let code = ended.status.code();
     let new = Some(said(&ended.stdout)).filter(|id| change == Change::Restart && !id.is_empty());
     let status = match code {
         Some(0) => StatusCode::OK,
-        // It was stopped, by SIGKILL.
-        Some(1) if change == Change::Stop => StatusCode::OK,
+        // It was stopped, by SIGKILL. The code may also be that of a request for which there was no room.
+        Some(1) if change == Change::Stop && is_over => StatusCode::OK,
         // It goes on.
         Some(5) => StatusCode::ACCEPTED,
         Some(3) => StatusCode::NOT_FOUND,

@@ -9,6 +9,8 @@ use crate::store::{Report, Store};
 
 /// How many jobs are made into text at a time.
 pub(super) const BATCH: usize = 128;
+/// How much text that may be, in bytes, until no further job is begun: a command alone can have two MB.
+pub(super) const PIECE: usize = 256 << 10;
 
 /// A job as JSON, in one line.
 pub(super) fn json_of(store: &Store, view: &View) -> String {
@@ -47,6 +49,9 @@ impl AsArray {
             text.push(if self.begun { ',' } else { '[' });
             self.begun = true;
             text.push_str(&json_of(&self.store, &view));
+            if text.len() >= PIECE {
+                break;
+            }
         }
         if self.views.len() == 0 {
             self.ended = true;

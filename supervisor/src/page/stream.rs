@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::house::{House, Listener};
-use super::jobs::{BATCH, json_of};
+use super::jobs::{BATCH, PIECE, json_of};
 use crate::live::Live;
 
 /// How often something is said in any case: whoever is gone is noticed by it.
@@ -114,13 +114,21 @@ fn tell(house: &House, live: &Live, listener: &mut Listener, text: &mut String) 
 fn tell_of_jobs(house: &House, live: &Live, listener: &mut Listener, text: &mut String) {
     let mut jobs = Vec::new();
     let mut gone = Vec::new();
+    let mut length = 0;
     for _ in 0..BATCH {
+        if length >= PIECE {
+            break;
+        }
         // The newest first.
         let Some(id) = listener.jobs.pop_last() else {
             break;
         };
         match live.job(&id) {
-            Some(view) => jobs.push(json_of(&house.store, view)),
+            Some(view) => {
+                let job = json_of(&house.store, view);
+                length += job.len();
+                jobs.push(job);
+            }
             None => gone.push(id),
         }
     }

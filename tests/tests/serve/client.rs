@@ -197,6 +197,21 @@ fn chunk(stream: &mut impl BufRead) -> Option<Vec<u8>> {
     (length > 0).then_some(bytes)
 }
 
+/// How long each piece is that comes of what is asked for, until so many bytes have come or all of it.
+pub(crate) fn lengths_of_chunks(mut stream: TcpStream, request: &[u8], most: usize) -> Vec<usize> {
+    stream.write_all(request).expect("it reads");
+    let mut stream = BufReader::new(stream);
+    head_of(&mut stream);
+    let mut lengths = Vec::new();
+    while lengths.iter().sum::<usize>() < most {
+        let Some(chunk) = chunk(&mut stream) else {
+            break;
+        };
+        lengths.push(chunk.len());
+    }
+    lengths
+}
+
 /// What is told, as it comes.
 pub(crate) struct Events {
     stream: BufReader<TcpStream>,

@@ -281,6 +281,73 @@ fn nobody_changes_anything_without_the_token() {
 }
 
 #[test]
+fn a_stop_that_nobody_could_be_asked_for_is_not_called_done() {
+    let bench = bench!();
+    let job = bench.sh("sleep 600");
+    let page = Page::of(&bench, &["--allow-changes"]);
+    let bearer = page.bearer();
+    let with = [("Authorization", bearer.as_str())];
+    let path = format!("/api/jobs/{}/stop", job.id());
+    // Nothing can be written there.
+    let staging = bench.root().join("staging");
+    let moved = bench.root().join("staging.away");
+    fs::rename(&staging, &moved).expect("it is there");
+    std::os::unix::fs::symlink("/proc/self/fdinfo", &staging).expect("there is room");
+    let told = page.ask("POST", &path, &with).expect(500).json();
+    assert_eq!(told["code"], 1, "{told}");
+    assert!(told["error"].is_string(), "{told}");
+    assert_eq!(job.state(), "running");
+    fs::remove_file(&staging).expect("it is there");
+    fs::rename(&moved, &staging).expect("it is there");
+    page.ask("POST", &path, &with).expect(200);
+    assert_eq!(job.state(), "cancelled");
+
+    // One that needed SIGKILL is done, too.
+    let deaf = bench.sh_with(
+        &["--grace", "50ms"],
+        "trap '' TERM; echo deaf; while :; do sleep 600; done",
+    );
+    until("it is deaf", || deaf.log_text().contains("deaf"));
+    let path = format!("/api/jobs/{}/stop", deaf.id());
+    let told = page.ask("POST", &path, &with).expect(200).json();
+    assert_eq!(told["code"], 1, "{told}");
+    page.end(Signal::TERM);
+    bench.audit();
+}
+
+#[test]
+fn a_piece_of_long_jobs_is_not_long() {
+    const MOST: usize = 1 << 20;
+    let bench = bench!();
+    let long = "x".repeat(100_000);
+    let lines: Vec<Value> = (0..40)
+        .map(|_| json!({ "argv": ["true", long, long] }))
+        .collect();
+    bench.queued_from(&["--no-supervisor"], &lines);
+    let page = Page::of(&bench, &[]);
+    assert_eq!(
+        page.get("/api/jobs")
+            .expect(200)
+            .json()
+            .as_array()
+            .map(Vec::len),
+        Some(40)
+    );
+    for path in ["/api/jobs", "/events"] {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", page.address);
+        let lengths = client::lengths_of_chunks(page.connect(), head.as_bytes(), 8_000_000);
+        assert!(lengths.len() >= 8, "{path}: {lengths:?}");
+        assert!(
+            lengths.iter().all(|length| *length < MOST),
+            "{path}: {lengths:?}"
+        );
+    }
+    page.end(Signal::TERM);
+    bench.stop_all();
+    bench.audit();
+}
+
+#[test]
 fn a_request_that_is_not_meant_for_the_page_is_refused() {
     let bench = bench!();
     let page = Page::of(&bench, &[]);
