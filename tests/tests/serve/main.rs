@@ -503,6 +503,37 @@ fn a_browser_shows_it_live_and_runs_nothing_that_a_job_says() {
     bench.audit();
 }
 
+#[test]
+fn a_browser_shows_no_command_for_a_terminal_nor_half_of_one() {
+    let bench = bench!();
+    let Some(browser) = Browser::open(&bench) else {
+        bench.audit();
+        return;
+    };
+    let page = Page::of(&bench, &[]);
+    let step = |nth: u8, text: &str| {
+        format!("until test -e go{nth}; do sleep 0.01; done; printf '{text}'; ")
+    };
+    let script = [
+        // What `tput sgr0` writes, a cursor that is kept, and half of a colour.
+        "printf '\\033(B\\033[mone\\0337\\033[3';".to_owned(),
+        // The other half; a title with an end, and one without.
+        step(1, "1mtwo\\033]0;title\\007three\\033]0;no end\\nfour\\033"),
+        step(2, "[0mfive\\n"),
+    ];
+    let job = bench.sh(&script.concat());
+    browser.go(&format!("http://{}/#job={}", page.address, job.id()));
+    let log = "document.getElementById('log').textContent";
+    browser.until(&format!("{log} === 'one'"));
+    fs::write(bench.file("go1"), "").expect("there is room");
+    browser.until(&format!("{log} === 'onetwothree\\nfour'"));
+    fs::write(bench.file("go2"), "").expect("there is room");
+    browser.until(&format!("{log} === 'onetwothree\\nfourfive\\n'"));
+    drop(browser);
+    page.end(Signal::TERM);
+    bench.audit();
+}
+
 /// How long it takes until a change is told, and until a thousand jobs are. `cargo test … figures -- --ignored --nocapture`.
 #[test]
 #[ignore = "figures, for people"]

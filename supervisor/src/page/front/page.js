@@ -212,7 +212,7 @@ function follow() {
 }
 function beginLog(name) {
   const decoder = new TextDecoder();
-  log = { job: chosen, name, next: null, file: null, decoder, reads: false, again: false };
+  log = { job: chosen, name, next: null, file: null, decoder, rest: "", reads: false, again: false };
   $("log").replaceChildren();
   readLog();
 }
@@ -235,7 +235,7 @@ async function readLog() {
       const file = reply.headers.get("outlive-log-file") || "";
       if (of.next != null && file !== of.file && of.file) addLog("\n… another file, after a rotation …\n");
       else if (of.next == null && number("from")) addLog("…\n");
-      addLog(of.decoder.decode(bytes, { stream: true }));
+      addLog(whole(of, of.decoder.decode(bytes, { stream: true })));
       of.file = file;
       of.next = number("next");
       if (of.next < number("size")) of.again = true;
@@ -243,8 +243,16 @@ async function readLog() {
   } catch (error) { /* it is asked for again when there is more */ }
   of.reads = false;
 }
-// Colours and moves of the cursor are for terminals.
-const ESCAPES = /\x1b(?:\[[0-?]*[ -\/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
+// Colours and moves of the cursor are for terminals. A title that has no end ends with its line.
+const ESCAPES = /\x1b(?:\[[0-?]*[ -\/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -\/]*[0-~])/g;
+const HALF = /\x1b(?:\[[0-?]*[ -\/]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[ -\/]*)$/;
+// What may be the first half of one waits for the second.
+function whole(of, words) {
+  words = of.rest + words;
+  const half = words.search(HALF);
+  of.rest = half >= 0 && words.length - half < 4096 ? words.slice(half) : "";
+  return of.rest ? words.slice(0, half) : words;
+}
 function addLog(words) {
   if (!words) return;
   const pre = $("log"), atEnd = pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 8;
