@@ -78,7 +78,7 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
 
 fn directories(root: &Path) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for name in DIRECTORIES {
+    for name in DIRECTORIES.into_iter().chain([BROKEN]) {
         let path = root.join(name);
         let advice = "'outlive doctor --fix' makes it";
         let finding = match path.symlink_metadata() {

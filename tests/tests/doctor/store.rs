@@ -32,6 +32,16 @@ pub(crate) fn rows() -> Vec<Row> {
             site.write("staging", "what is this?");
             "staging".into()
         }),
+        Row::mended("not-directory", |site| {
+            site.write("broken", "what is this?");
+            "broken".into()
+        })
+        .then(|site| assert!(site.path("broken").is_dir())),
+        Row::mended("not-directory", |site| {
+            site.link("broken", "/nowhere/at/all");
+            "broken".into()
+        })
+        .then(|site| assert!(site.path("broken").is_dir())),
         Row::mended("mode", |site| {
             set_mode(&site.path(&site.of(&site.done, "log")), 0o644);
             site.of(&site.done, "log")

@@ -34,6 +34,10 @@ impl Aside {
 
     /// Move something out of the store. Where it is now.
     pub(super) fn take(&mut self, path: &Path) -> Result<PathBuf> {
+        if path == self.root.join(BROKEN) {
+            // Nothing can be set aside before that is.
+            return Ok(self.dir()?.join(BROKEN));
+        }
         let to = self.place_for(path)?;
         rename_new(path, &to)?;
         sync_parents(path, &to)?;
@@ -51,9 +55,25 @@ impl Aside {
         Ok(to)
     }
 
-    /// Keep what a file of the store held that somebody else has removed.
-    pub(super) fn keep(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
-        write(&self.place_for(path)?, bytes)
+    /// Keep what a file of the store holds that somebody else is to remove. Where it is kept.
+    pub(super) fn keep(&mut self, path: &Path, bytes: &[u8]) -> Result<PathBuf> {
+        let to = self.place_for(path)?;
+        write(&to, bytes)?;
+        sync(to.parent().unwrap_or(&to))?;
+        Ok(to)
+    }
+
+    /// What was kept need not be, as it stands where it stood. Of a run that has set nothing else aside nothing is left.
+    pub(super) fn discard(&mut self, kept: &Path) {
+        // Where one of these stays, that is no loss.
+        let _ = std::fs::remove_file(kept);
+        let broken = self.root.join(BROKEN);
+        for dir in kept.ancestors().skip(1).take_while(|dir| *dir != broken) {
+            if std::fs::remove_dir(dir).is_err() {
+                return;
+            }
+        }
+        self.dir = None;
     }
 
     /// A place for what stands at a path of the store, with the directories that it has there.
@@ -80,8 +100,9 @@ impl Aside {
             return Ok(dir.clone());
         }
         let broken = self.root.join(BROKEN);
-        make(&broken)?;
         let now_ms = clock::now_ms();
+        let displaced = displace(&broken, now_ms)?;
+        make(&broken)?;
         let mut nth = 0;
         let dir = loop {
             let name = match nth {
@@ -97,6 +118,10 @@ impl Aside {
                 Err(error) => return Err(failed_to_make(&dir, error).into()),
             }
         };
+        if let Some(displaced) = displaced {
+            rename_new(&displaced, &dir.join(BROKEN))?;
+            sync(&dir)?;
+        }
         sync(&broken)?;
         sync(&self.root)?;
         self.dir = Some(dir.clone());
@@ -104,17 +129,31 @@ impl Aside {
     }
 }
 
+/// Where what stood in the place of `broken/` and is no directory was moved to, to be set aside once there is one. A doctor that is
+/// killed leaves it there, beside it.
+fn displace(broken: &Path, now_ms: u64) -> Result<Option<PathBuf>> {
+    if broken.symlink_metadata().is_err() || broken.is_dir() {
+        return Ok(None);
+    }
+    let beside = broken.with_file_name(format!("{BROKEN}-{now_ms}"));
+    rename_new(broken, &beside)?;
+    Ok(Some(beside))
+}
+
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = std::fs::OpenOptions::new()
+    let failed = |error| DiskError::new("write", path, error);
+    let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        });
-    written.map_err(|error| DiskError::new("write", path, error).into())
+        .map_err(failed)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        // Whatever of it there was room for is of no use, and was not there before.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(written.map_err(failed)?)
 }
 
 fn private() -> DirBuilder {

@@ -13,7 +13,7 @@ use state_machine::slot::claimed;
 use super::aside::Aside;
 use super::held::{alone, alone_or_made};
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::{DiskError, Error, Result};
 use crate::store::Store;
 
 /// Set the record of a pool aside, and pause the pool: by what is configured, or by nothing, no job is to be admitted that
@@ -180,14 +180,23 @@ fn its_claim(store: &Store, token: &Token) -> Result<Option<Session>> {
     Ok(None)
 }
 
-/// Let a session be over whose slot is not its own any more. What it said is kept.
+/// Let a session be over whose slot is not its own any more. What it said is kept, before it is gone from where it stands.
 pub(super) fn end_void(store: &Store, aside: &mut Aside, token: &Token) -> Result<()> {
     let mut disk = store.disk();
     let path = disk.path(&Dir::Sessions.at(Name::Session(token.clone())));
-    let said = std::fs::read(&path).unwrap_or_default();
-    match take_back(&mut disk, token)? {
-        TakenBack::Over(_) => aside.keep(&path, &said),
-        TakenBack::NotOpen => Ok(()),
+    let said = match std::fs::read(&path) {
+        Ok(said) => said,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(DiskError::new("read", &path, error).into()),
+    };
+    let kept = aside.keep(&path, &said)?;
+    let taken = take_back(&mut disk, token);
+    if !matches!(taken, Ok(TakenBack::Over(_))) {
+        // It still stands where it was, or somebody else has ended it.
+        aside.discard(&kept);
+    }
+    match taken? {
+        TakenBack::Over(_) | TakenBack::NotOpen => Ok(()),
         TakenBack::Mine(occupant) => {
             leave(&mut disk, occupant)?;
             Err(Error::NotNow("its slot is its own by now".into()))
@@ -213,4 +222,53 @@ pub(super) fn set_orphan_aside(store: &Store, aside: &mut Aside, token: &Token) 
         return Err(Error::NotNow("its slot is there by now".into()));
     }
     aside.take(&path).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_cannot_be_kept_is_not_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("store")).unwrap();
+        let pool = PoolName::parse("w").unwrap();
+        let slot = store.root().join("pools/w/slots/1");
+        std::fs::create_dir_all(&slot).unwrap();
+        std::fs::write(slot.join("occupancy"), "").unwrap();
+        let token = Token::parse("w-0123456789abcdef0123456789abcdef").unwrap();
+        let session = Session {
+            token: token.clone(),
+            pool,
+            slot: 1,
+            since: "2026-11-30T12:00:00Z".into(),
+            expires: None,
+            note: Some("mine".into()),
+        };
+        let path = store.root().join(format!("sessions/{token}.json"));
+        std::fs::write(&path, session.encode()).unwrap();
+        // Where it would be kept stands a file.
+        let other = store.root().join("other");
+        std::fs::write(&other, "").unwrap();
+        let mut aside = Aside::new(&store);
+        let moved = aside.take(&other).unwrap();
+        std::fs::write(moved.with_file_name("sessions"), "").unwrap();
+        assert!(end_void(&store, &mut aside, &token).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), session.encode());
+
+        std::fs::remove_file(moved.with_file_name("sessions")).unwrap();
+        // Somebody works in the slot: it is not ended, and no copy is left.
+        let occupancy = slot.join("occupancy");
+        let held = alone(&occupancy).unwrap();
+        let mut other = Aside::new(&store);
+        assert!(end_void(&store, &mut other, &token).is_err());
+        let runs = std::fs::read_dir(store.root().join("broken")).unwrap();
+        assert_eq!((runs.count(), path.exists()), (1, true));
+        drop(held);
+
+        end_void(&store, &mut aside, &token).unwrap();
+        assert!(!path.exists());
+        let kept = moved.with_file_name(format!("sessions/{token}.json"));
+        assert_eq!(std::fs::read(kept).unwrap(), session.encode());
+    }
 }
