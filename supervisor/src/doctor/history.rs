@@ -6,16 +6,22 @@ use state_machine::job::{State, follows, path};
 use state_machine::protocol::look::View;
 use state_machine::record::History;
 
-use super::job::MENDS_ITSELF;
+use super::job::{LONGEST, MENDS_ITSELF};
 use super::kind::{self, Kind};
 use super::{Finding, Mend};
 
 /// Everything worth saying about the history of a job in this directory.
 pub(super) fn examine(view: &View, history: &History, dir: &Path) -> Vec<Finding> {
-    let mut findings = of_path(view, history);
-    findings.extend(of_agreement(view, history));
-    findings.extend(of_lines(view, history));
     let events = dir.join("events.jsonl");
+    let mut findings = of_path(view, history);
+    if is_too_long(&events) && !view.status.lost {
+        // Of what is in it nothing is known.
+        let what = "its history is so long that nobody reads it";
+        findings = vec![lost(view, history, kind::HISTORY_TOO_LONG, what.into())];
+    } else {
+        findings.extend(of_agreement(view, history));
+        findings.extend(of_lines(view, history));
+    }
     findings
         .into_iter()
         .map(|finding| finding.at(&events))
@@ -25,6 +31,12 @@ pub(super) fn examine(view: &View, history: &History, dir: &Path) -> Vec<Finding
 /// Whether the record is what the history ends with. A job that was never held needs no history yet.
 pub(super) fn agrees(view: &View, history: &History) -> bool {
     history.last_state().unwrap_or(State::Queued) == view.status.state
+}
+
+/// Whether a history is longer than what is read of one. It counts as empty then, whatever is added to it.
+pub(super) fn is_too_long(events: &Path) -> bool {
+    let found = events.symlink_metadata();
+    found.is_ok_and(|found| found.is_file() && found.len() > LONGEST)
 }
 
 /// Whether the states of a history are a path of the table.

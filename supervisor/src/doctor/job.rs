@@ -18,6 +18,8 @@ use crate::store::Store;
 /// first and the history then.
 const LOOKS: u32 = 6;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// How long a record may be that is read, in bytes; a longer history counts as empty.
+pub(super) const LONGEST: u64 = 64 << 20;
 /// How long ago a record may have been written by somebody who is still at it: a sync can take that long.
 const JUST_NOW: Duration = Duration::from_secs(2);
 
@@ -185,7 +187,7 @@ pub(super) fn is_of_newer(path: &Path, why: &Damaged) -> Result<bool> {
     if !why.0.contains("unknown variant") {
         return Ok(false);
     }
-    let read = crate::disk::read_small(path, 64 << 20)?;
+    let read = crate::disk::read_small(path, LONGEST)?;
     let Some(Ok(bytes)) = read else {
         return Ok(false);
     };

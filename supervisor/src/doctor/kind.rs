@@ -85,6 +85,8 @@ kinds! {
         "a history tells of steps that no job can make, such as two ends" "sets it aside and begins it anew from the record; where the history tells of an end and the record of none, sets the job aside"
     HISTORY_CONTRADICTS "history-contradicts" Problem
         "a history and its record tell of different states, and no crash leaves them so" "as for history-illegal"
+    HISTORY_TOO_LONG "history-too-long" Problem
+        "a history is longer than 64 MiB, so that nobody reads it" "sets it aside and begins it anew from the record"
     HISTORY_BEHIND "history-behind" Note
         "a history and its record differ by what a crash leaves" "completes what is behind"
     RECORD_LOST "record-lost" Note

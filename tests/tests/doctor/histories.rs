@@ -43,6 +43,16 @@ pub(crate) fn rows() -> Vec<Row> {
             })
         })
         .then(is_whole),
+        // Nobody reads as much as that.
+        Row::mended("history-too-long", |site| {
+            let history = site.of(&site.done, "events.jsonl");
+            let file = std::fs::File::options()
+                .append(true)
+                .open(site.path(&history));
+            file.unwrap().set_len((64 << 20) + 1).unwrap();
+            history
+        })
+        .then(is_whole),
         Row::mended("history-contradicts", |site| {
             change(site, |lines| lines[2] = state("failed"))
         })

@@ -14,7 +14,7 @@ use state_machine::record::{Line, Status, What};
 use super::aside::{Aside, rename_new, sync_parents};
 use super::held::see_that_nobody_is_in;
 use crate::clock;
-use crate::doctor::history::{is_legal, record_is_better};
+use crate::doctor::history::{is_legal, is_too_long, record_is_better};
 use crate::doctor::job::is_plain;
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -133,8 +133,10 @@ fn set_history_aside(store: &Store, aside: &mut Aside, id: &JobId) -> Result<Opt
         Read::Damaged(_) => return Ok(None),
     };
     let path = disk.path(&Place::of_job(id, Name::Events));
-    let is_wrong =
-        !is_plain(&path) || !is_legal(&history) || history.last_state() != Some(status.state);
+    let is_wrong = !is_plain(&path)
+        || is_too_long(&path)
+        || !is_legal(&history)
+        || history.last_state() != Some(status.state);
     if status.lost || !is_wrong || !record_is_better(status.state, &history) {
         return Ok(None);
     }
