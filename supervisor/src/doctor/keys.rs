@@ -8,7 +8,7 @@ use state_machine::protocol::look::View;
 use state_machine::record::{Descriptor, Kind};
 
 use super::root::of_lock;
-use super::{Finding, Mend, kind, modes, names, stray};
+use super::{Finding, Mend, kind, modes, names, or_unreadable, stray, unreadable};
 use crate::error::Result;
 use crate::store::Store;
 
@@ -16,7 +16,7 @@ use crate::store::Store;
 pub(super) fn examine(store: &Store, jobs: &[Box<View>]) -> Result<Vec<Finding>> {
     let mut findings = of_files(store)?;
     for (key, bearers) in borne(jobs) {
-        findings.extend(of_bearers(store, &key, &bearers)?);
+        findings.extend(or_unreadable(of_bearers(store, &key, &bearers)));
     }
     Ok(findings)
 }
@@ -133,9 +133,17 @@ fn of_files(store: &Store) -> Result<Vec<Finding>> {
             continue;
         };
         findings.extend(modes::of_entry(&path, &shown));
-        match disk.read_pointer(&key)? {
+        let read = match disk.read_pointer(&key) {
+            Ok(read) => read,
+            Err(error) => {
+                findings.push(unreadable(&error.into()));
+                continue;
+            }
+        };
+        match read {
             Read::Value(Pointer { job, .. }) => {
-                let there = disk.exists(&Place::Dir(Dir::Job(job)))?;
+                // Where that cannot be seen it is said of the jobs.
+                let there = disk.exists(&Place::Dir(Dir::Job(job))).unwrap_or(true);
                 stale += usize::from(!there);
             }
             Read::Absent => {}

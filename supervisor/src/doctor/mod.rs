@@ -69,7 +69,10 @@ pub(crate) fn examine(store: &Store) -> Checkup {
     let (ids, strange) = match store.entries() {
         Ok(entries) => entries,
         Err(error) => {
+            // Of jobs nothing is known, nor of what they are to each other.
             all.add(Err(error));
+            all.add(pools::examine(store));
+            all.add(sessions::examine(store));
             return all.in_order();
         }
     };
@@ -95,15 +98,20 @@ pub(crate) fn examine(store: &Store) -> Checkup {
 impl Checkup {
     /// Take in what was found in a part, or that it cannot be looked at.
     fn add(&mut self, found: Result<Vec<Finding>>) {
-        match found {
-            Ok(findings) => self.findings.extend(findings),
-            Err(error) => self.findings.push(unreadable(&error)),
-        }
+        self.findings.extend(or_unreadable(found));
     }
 
     fn in_order(mut self) -> Checkup {
         self.findings.sort_by_key(|finding| finding.severity);
         self
+    }
+}
+
+/// What was found in a part, or that it cannot be looked at: that hides nothing of the other parts.
+fn or_unreadable<T: IntoIterator<Item = Finding>>(found: Result<T>) -> Vec<Finding> {
+    match found {
+        Ok(findings) => findings.into_iter().collect(),
+        Err(error) => vec![unreadable(&error)],
     }
 }
 

@@ -11,7 +11,7 @@ use state_machine::record::Slot;
 use state_machine::slot::State;
 
 use super::root::of_lock;
-use super::{Finding, Mend, kind, modes, stray};
+use super::{Finding, Mend, kind, modes, or_unreadable, stray, unreadable};
 use crate::error::{Error, Result};
 use crate::slots::workspace_of;
 use crate::store::Store;
@@ -28,21 +28,32 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
             findings.push(stray(&path, &format!("pools/{shown}")));
             continue;
         };
-        findings.extend(of_pool(store, &pool)?);
+        let seen = of_pool(store, &pool, &mut findings);
+        findings.extend(or_unreadable(seen.map(|()| None)));
         let setup = store.pool(&pool).ok();
-        for number in numbers(&mut disk, &pool)? {
-            findings.extend(of_slot(store, &pool, number, setup.as_ref())?);
+        let numbers = match numbers(&mut disk, &pool) {
+            Ok(numbers) => numbers,
+            Err(error) => {
+                findings.push(unreadable(&error.into()));
+                continue;
+            }
+        };
+        for number in numbers {
+            let seen = of_slot(store, &pool, number, setup.as_ref(), &mut findings);
+            findings.extend(or_unreadable(seen.map(|()| None)));
         }
     }
     Ok(findings)
 }
 
-fn of_pool(store: &Store, pool: &PoolName) -> Result<Vec<Finding>> {
+fn of_pool(store: &Store, pool: &PoolName, findings: &mut Vec<Finding>) -> Result<()> {
     let mut disk = store.disk();
     let dir = Dir::Pool(pool.clone());
-    let mut findings = Vec::new();
     let entries = [Name::Pool, Name::PlacementLock, Name::MaintainLock];
-    findings.extend(modes::of_entry(&disk.dir(&dir), &format!("pools/{pool}")));
+    for dir in [&dir, &Dir::Slots(pool.clone())] {
+        let path = disk.dir(dir);
+        findings.extend(modes::of_entry(&path, &shown(store, &path)));
+    }
     for name in entries {
         let path = disk.path(&dir.at(name.clone()));
         let shown = shown(store, &path);
@@ -64,7 +75,7 @@ fn of_pool(store: &Store, pool: &PoolName) -> Result<Vec<Finding>> {
             .mended_by(Mend::Pause(pool.clone())),
         );
     }
-    Ok(findings)
+    Ok(())
 }
 
 /// A path as it is called in a store.
@@ -78,10 +89,10 @@ fn of_slot(
     pool: &PoolName,
     number: u32,
     setup: Option<&PoolSetup>,
-) -> Result<Vec<Finding>> {
+    findings: &mut Vec<Finding>,
+) -> Result<()> {
     let mut disk = store.disk();
     let dir = Dir::Slot(pool.clone(), number);
-    let mut findings = Vec::new();
     for (place, shown) in [
         (disk.dir(&dir), format!("the slot {pool}/{number}")),
         (
@@ -126,11 +137,11 @@ fn of_slot(
             } else {
                 garbage(why)
             });
-            return Ok(findings);
+            return Ok(());
         }
         Read::Value(slot) if slot.number != number => {
             findings.push(garbage(&format!("it is that of slot {}", slot.number)));
-            return Ok(findings);
+            return Ok(());
         }
         Read::Value(_) | Read::Absent => {}
     }
@@ -140,7 +151,7 @@ fn of_slot(
             findings.extend(of_place(store, pool, number, slot, &view.standing, setup)?);
         }
     }
-    Ok(findings)
+    Ok(())
 }
 
 fn of_standing(

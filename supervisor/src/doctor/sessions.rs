@@ -4,7 +4,7 @@ use state_machine::disk::{Dir, Disk, Name, Read};
 use state_machine::id::Token;
 use state_machine::record::Session;
 
-use super::{Finding, Mend, kind, modes, stray};
+use super::{Finding, Mend, kind, modes, or_unreadable, stray};
 use crate::error::Result;
 use crate::store::Store;
 
@@ -21,8 +21,8 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
             continue;
         };
         findings.extend(modes::of_entry(&path, &format!("sessions/{shown}")));
-        let found = of_session(store, &token, &shown)?;
-        findings.extend(found.map(|finding| finding.at(path)));
+        let found = or_unreadable(of_session(store, &token, &shown));
+        findings.extend(found.into_iter().map(|finding| finding.at(&path)));
     }
     Ok(findings)
 }

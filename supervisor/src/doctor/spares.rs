@@ -1,9 +1,11 @@
 //! The directories that are laid in. One that is not as it should be costs the next start a little time and is not used.
 
+use std::path::Path;
+
 use state_machine::disk::{Dir, Disk, Place, Read};
 use state_machine::protocol::spare::SPARES;
 
-use super::{Finding, Mend, kind, modes, names, stray};
+use super::{Finding, Mend, kind, modes, names, or_unreadable, stray};
 use crate::error::Result;
 use crate::store::Store;
 
@@ -19,13 +21,8 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
             findings.push(stray(&path, &shown));
             continue;
         };
-        if let Read::Value(descriptor) = store.disk().read_descriptor(&Dir::Spare(number))?
-            && !store.disk().exists(&Place::Dir(Dir::Job(descriptor.id)))?
-        {
-            let what = format!("{shown} was taken, and a loss of power has brought it back");
-            let finding = Finding::new(kind::SPARE, what, "it is not used");
-            findings.push(finding.at(&path).mended_by(Mend::Collect));
-        }
+        let seen = of_descriptor(store, number, &path, &shown);
+        findings.extend(or_unreadable(seen));
         // Whatever is odd in one: it is not used for that, and nothing is lost with it.
         let in_it = modes::of_spare(&path).into_iter();
         findings.extend(in_it.map(|finding| Finding {
@@ -34,4 +31,17 @@ pub(super) fn examine(store: &Store) -> Result<Vec<Finding>> {
         }));
     }
     Ok(findings)
+}
+
+fn of_descriptor(store: &Store, number: u8, path: &Path, shown: &str) -> Result<Option<Finding>> {
+    let mut disk = store.disk();
+    let Read::Value(descriptor) = disk.read_descriptor(&Dir::Spare(number))? else {
+        return Ok(None);
+    };
+    if disk.exists(&Place::Dir(Dir::Job(descriptor.id)))? {
+        return Ok(None);
+    }
+    let what = format!("{shown} was taken, and a loss of power has brought it back");
+    let finding = Finding::new(kind::SPARE, what, "it is not used");
+    Ok(Some(finding.at(path).mended_by(Mend::Collect)))
 }

@@ -243,3 +243,56 @@ fn what_is_laid_in_is_known_and_what_is_put_there_is_not() {
     room.fix();
     assert_eq!(room.findings(), []);
 }
+
+#[test]
+fn what_could_not_be_mended_is_said_once_however_often_it_was_tried() {
+    let room = Room::new();
+    let job = room.store.create(JobSpec::command(["true"])).unwrap();
+    let held = job.hold().unwrap().unwrap();
+    write(&job, "job.json", "{");
+    // Something else is mended, and so both are tried again.
+    std::fs::remove_dir(room.store.root().join("trash")).unwrap();
+    let mended = mend(&room.store, examine(&room.store));
+    assert_eq!(mended.mended.len(), 1);
+    let advice = &mended.left.findings[0].advice;
+    assert_eq!(
+        advice.matches("cannot be mended now").count(),
+        1,
+        "{advice}"
+    );
+    drop(held);
+}
+
+#[test]
+fn a_part_that_cannot_be_looked_at_hides_nothing_of_the_others() {
+    let room = Room::new();
+    let inside = |path: &str| room.store.root().join(path);
+    for pool in ["a", "b"] {
+        let pool = inside(&format!("pools/{pool}"));
+        std::fs::create_dir_all(&pool).unwrap();
+        std::fs::set_permissions(&pool, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(pool.join("pool.json"), "rubbish").unwrap();
+    }
+    // Where this leads nobody knows, root neither.
+    std::os::unix::fs::symlink("slots", inside("pools/a/slots")).unwrap();
+    let garbage = inside("sessions/a-0123456789abcdef0123456789abcdef.json");
+    std::fs::write(garbage, "rubbish").unwrap();
+    let kinds_of = |prefix: &str| {
+        let prefix = inside(prefix);
+        let findings = examine(&room.store).findings.into_iter();
+        let here = findings.filter(|finding| {
+            let path = finding.path.as_ref();
+            path.is_some_and(|path| path.starts_with(&prefix))
+        });
+        let mut kinds: Vec<_> = here.map(|finding| finding.kind.word).collect();
+        kinds.sort_unstable();
+        kinds
+    };
+    assert_eq!(kinds_of("pools/a"), ["mode", "pool-garbage", "unreadable"]);
+    assert_eq!(kinds_of("pools/b"), ["mode", "pool-garbage"]);
+    assert_eq!(kinds_of("sessions"), ["mode", "session-garbage"]);
+    // Not even which jobs there are.
+    std::fs::rename(inside("jobs"), inside("away")).unwrap();
+    std::os::unix::fs::symlink("jobs", inside("jobs")).unwrap();
+    assert_eq!(kinds_of("pools/b"), ["mode", "pool-garbage"]);
+}

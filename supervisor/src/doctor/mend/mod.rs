@@ -46,7 +46,7 @@ pub(crate) fn mend(store: &Store, found: Checkup) -> Mended {
                 .iter_mut()
                 .filter(|it| it.mend == finding.mend);
             for it in still {
-                it.advice = format!("it cannot be mended now: {why}; {}", finding.advice);
+                it.advice = format!("it cannot be mended now: {why}; {}", it.advice);
             }
         }
         if !did_something || left.findings.iter().all(|finding| finding.mend.is_none()) {
