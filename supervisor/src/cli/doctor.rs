@@ -188,5 +188,9 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
             _ => DiskError::new("create", path, error).into(),
         })?;
     let written = file.write_all(bytes);
-    written.map_err(|error| DiskError::new("write", path, error).into())
+    written.map_err(|error| {
+        // Half of it is nobody's, and would be in the way of the next try.
+        let _ = std::fs::remove_file(path);
+        DiskError::new("write", path, error).into()
+    })
 }

@@ -1,11 +1,12 @@
 //! All about one job, in one document for whoever is to find out what went wrong: its records, the end of its output, what is found
 //! wrong with it, and what the machine is like. Secrets are taken out; what was is said.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use serde_json::{Map, Value, json};
 use state_machine::id::JobId;
 
@@ -19,6 +20,8 @@ use crate::store::Store;
 /// How much of a record is read, in bytes, and how much of the end of each log.
 const MOST: u64 = 4 << 20;
 const TAIL: u64 = 64 << 10;
+/// How much of that is left out where nothing tells where a word of it begins.
+const CUT: usize = 4 << 10;
 /// Of how many log files the end is taken: the newest.
 const LOGS: usize = 4;
 
@@ -90,22 +93,11 @@ enum Held {
 }
 
 fn read(path: &Path) -> Held {
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(
-            rustix::fs::OFlags::NOFOLLOW
-                .union(rustix::fs::OFlags::NONBLOCK)
-                .bits() as i32,
-        )
-        .open(path);
-    let mut file = match file {
+    let mut file = match plain(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Held::Nothing,
         Err(error) => return Held::Odd(error.to_string()),
     };
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return Held::Odd("it is no plain file".into());
-    }
     let mut bytes = Vec::new();
     if let Err(error) = file.by_ref().take(MOST).read_to_end(&mut bytes) {
         return Held::Odd(error.to_string());
@@ -113,6 +105,20 @@ fn read(path: &Path) -> Held {
     match serde_json::from_slice(&bytes) {
         Ok(value) => Held::Json(value),
         Err(_) => Held::Text(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+/// Opens a plain file to be read, and nothing else. No link is followed, and no FIFO waited for.
+fn plain(path: &Path) -> std::io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(std::io::Error::other("it is no plain file"))
     }
 }
 
@@ -282,15 +288,16 @@ fn logs(redactor: &mut Redactor, dir: &Path) -> Result<Value> {
 }
 
 fn tail(path: &Path) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
+    let mut file = plain(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
-    // What is cut could be the second half of a secret.
+    // What is cut could be the second half of a secret, also in output without lines.
     let whole = if length > TAIL {
         let line = bytes.iter().position(|&byte| byte == b'\n');
-        &bytes[line.map_or(0, |end| end + 1)..]
+        let end = line.or_else(|| bytes.iter().position(u8::is_ascii_whitespace));
+        &bytes[end.map_or(CUT.min(bytes.len()), |end| end + 1)..]
     } else {
         &bytes[..]
     };

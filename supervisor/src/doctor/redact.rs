@@ -47,17 +47,27 @@ const KEYS: [&str; 8] = [
     "account",
 ];
 /// How words begin that are secrets wherever they stand.
-const PREFIXES: [&str; 9] = [
+const PREFIXES: [&str; 17] = [
     "ghp_",
     "gho_",
+    "ghs_",
+    "ghu_",
+    "ghr_",
     "github_pat_",
     "glpat-",
     "hf_",
+    "npm_",
+    "pypi-",
+    "sk_live_",
+    "xoxa-",
     "xoxb-",
     "xoxp-",
+    "AIza",
     "sk-",
     "eyJ",
 ];
+/// Behind these flags stands a user, and perhaps a password.
+const USER_FLAGS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 
 /// Takes secrets out, and counts how many from where.
 #[derive(Debug, Default)]
@@ -69,8 +79,11 @@ pub(super) struct Redactor {
 impl Redactor {
     /// Look for this value everywhere, as it is that of a name which tells of a secret.
     pub(super) fn learn(&mut self, name: &str, value: &str) {
-        if is_secret(name) {
+        if is_secret_variable(name) {
             self.know(value);
+            // What prints JSON writes it so.
+            let quoted = serde_json::Value::from(value).to_string();
+            self.know(quoted.trim_matches('"'));
         }
     }
 
@@ -165,9 +178,19 @@ impl Redactor {
             );
         }
         found.extend(in_addresses(text));
+        let mut seen = 0;
         for name in names(text) {
-            found.extend(behind(text, &name));
-            found.extend(itself(text, &name));
+            // What stands deep in a secret goes with it. In a long one there may be very many names.
+            if name.end + RANDOM < seen {
+                continue;
+            }
+            let secret = behind(text, &name)
+                .or_else(|| itself(text, &name))
+                .or_else(|| behind_user(text, &name));
+            if let Some(secret) = secret {
+                seen = seen.max(secret.end);
+                found.push(secret);
+            }
         }
         found
     }
@@ -185,12 +208,21 @@ enum Standing {
 
 fn standing(before: &str, word: &str) -> Standing {
     let is_name = before.starts_with('-') && !before.contains('=') && is_secret(before);
-    let is_user = matches!(before, "-u" | "--user" | "--proxy-user");
+    let is_user = USER_FLAGS.contains(&before);
     match word.find(':') {
         _ if is_name && !word.starts_with('-') => Standing::Whole,
         Some(at) if is_user => Standing::Password(at + 1),
         _ => Standing::Free,
     }
+}
+
+/// Whether the name of a variable tells of a secret. There a key is one, too; where one works is none.
+fn is_secret_variable(name: &str) -> bool {
+    if matches!(name, "PWD" | "OLDPWD") {
+        return false;
+    }
+    let last = parts(name).pop();
+    is_secret(name) || last.is_some_and(|last| matches!(last.as_str(), "key" | "pass"))
 }
 
 /// Whether a name tells of a secret.
@@ -261,7 +293,13 @@ fn behind(text: &str, name: &Range<usize>) -> Option<Range<usize>> {
         }
         at
     };
-    let mut at = name.end;
+    // JSON in JSON has a backslash before its quotation marks.
+    let unescaped = |at: usize| {
+        let behind = skip(at, b"\\");
+        let is_quote = matches!(bytes.get(behind), Some(b'"' | b'\''));
+        if is_quote { behind } else { at }
+    };
+    let mut at = unescaped(name.end);
     if matches!(bytes.get(at), Some(b'"' | b'\'')) {
         at += 1;
     }
@@ -275,19 +313,21 @@ fn behind(text: &str, name: &Range<usize>) -> Option<Range<usize>> {
     if start == name.end {
         return None;
     }
+    let start = unescaped(start);
     let quote = bytes
         .get(start)
         .copied()
         .filter(|byte| matches!(byte, b'"' | b'\''));
-    let (start, ends): (usize, &dyn Fn(u8) -> bool) = match quote {
-        Some(quote) => (start + 1, &move |byte| byte == quote || byte == b'\n'),
+    if let Some(quote) = quote {
+        let end = end_of_quoted(bytes, start + 1, quote);
+        let is_value = is_assigned || word.starts_with('-') || is_random(&text[start + 1..end]);
+        return (is_value && end > start + 1).then_some(start + 1..end);
+    }
+    let ends: &dyn Fn(u8) -> bool = if is_assigned && is_header(word) {
         // A header goes on to the end of its line.
-        None if is_assigned && is_header(word) => {
-            (start, &|byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\''))
-        }
-        None => (start, &|byte: u8| {
-            byte.is_ascii_whitespace() || b"&;,\"'<>()[]{}".contains(&byte)
-        }),
+        &|byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\'')
+    } else {
+        &|byte: u8| byte.is_ascii_whitespace() || b"&;,\"'<>()[]{}".contains(&byte)
     };
     let length = bytes[start..].iter().position(|&byte| ends(byte));
     let end = length.map_or(bytes.len(), |length| start + length);
@@ -295,6 +335,53 @@ fn behind(text: &str, name: &Range<usize>) -> Option<Range<usize>> {
     let is_value =
         is_assigned || word.starts_with('-') && !value.starts_with('-') || is_random(value);
     (is_value && !value.is_empty()).then_some(start..end)
+}
+
+/// Where what is quoted ends, at the latest with its line. A quotation mark behind a backslash is one of the text.
+fn end_of_quoted(bytes: &[u8], start: usize, quote: u8) -> usize {
+    let mut at = start;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\n' => break,
+            b'\\'
+                if bytes
+                    .get(at + 1)
+                    .is_some_and(|&next| next == quote || next == b'\\') =>
+            {
+                at += 2
+            }
+            byte if byte == quote => break,
+            _ => at += 1,
+        }
+    }
+    at.min(bytes.len())
+}
+
+/// The password in `-u user:password`, `--user=user:password`, `-uuser:password`, with or without quotation marks.
+fn behind_user(text: &str, name: &Range<usize>) -> Option<Range<usize>> {
+    let word = &text[name.clone()];
+    let bytes = text.as_bytes();
+    let start = if USER_FLAGS.contains(&word) {
+        let is_gap = |byte: u8| matches!(byte, b' ' | b'\t' | b'=');
+        let gap = bytes[name.end..].iter().take_while(|byte| is_gap(**byte));
+        let start = name.end + gap.count();
+        let quotes = bytes[start..]
+            .iter()
+            .take_while(|byte| b"\"'\\".contains(byte));
+        if start == name.end {
+            return None;
+        }
+        start + quotes.count()
+    } else if word.starts_with("-u") {
+        name.start + "-u".len()
+    } else {
+        return None;
+    };
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"&;,\"'\\<>()[]{}".contains(byte);
+    let length = bytes[start..].iter().position(ends);
+    let end = length.map_or(bytes.len(), |length| start + length);
+    let password = start + text[start..end].find(':')? + 1;
+    (password < end).then_some(password..end)
 }
 
 /// Whether a name is that of a header whose value has blanks in it.
@@ -321,7 +408,10 @@ fn itself(text: &str, word: &Range<usize>) -> Option<Range<usize>> {
 /// The user and password in addresses.
 fn in_addresses(text: &str) -> Vec<Range<usize>> {
     let ends = |c: char| c.is_whitespace() || "/?#\"'<>".contains(c);
-    text.match_indices("://")
+    // In JSON a slash may be written with a backslash before it.
+    let plain = text.match_indices("://");
+    plain
+        .chain(text.match_indices(r":\/\/"))
         .filter_map(|(at, sign)| {
             let start = at + sign.len();
             let length = text[start..].find(ends).unwrap_or(text.len() - start);
@@ -379,6 +469,28 @@ mod tests {
             ("password", "password"),
             ("password=", "password="),
             ("ünïcode secret=ß", "ünïcode secret=[redacted]"),
+            (
+                r#"{"token": "a\"b\\", "x": 1}"#,
+                r#"{"token": "[redacted]", "x": 1}"#,
+            ),
+            (
+                r#"{"said": "{\"password\": \"abc\"}"}"#,
+                r#"{"said": "{\"password\": \"[redacted]"}"#,
+            ),
+            ("token=password: x", "token=[redacted] [redacted]"),
+            (
+                r"https:\/\/me:pw@host\/path",
+                r"https:\/\/[redacted]@host\/path",
+            ),
+            (
+                "sh -c 'curl -u me:pw http://h:80'",
+                "sh -c 'curl -u me:[redacted] http://h:80'",
+            ),
+            ("curl -ume:pw", "curl -ume:[redacted]"),
+            ("--proxy-user=me:pw x", "--proxy-user=me:[redacted] x"),
+            ("--user \"me:pw\"", "--user \"me:[redacted]\""),
+            ("sort -u a b:c", "sort -u a b:c"),
+            ("-update: 3", "-update: 3"),
         ] {
             assert_eq!(clean(text), expected);
         }
@@ -392,6 +504,31 @@ mod tests {
         let text = redactor.text("log", "I say open sesame in /home/me, open sesame");
         assert_eq!(text, "I say [redacted] in /home/me, [redacted]");
         assert_eq!(redactor.counts()["log"], 2);
+    }
+
+    #[test]
+    fn a_key_in_an_environment_is_secret_and_the_working_directory_is_not() {
+        let mut redactor = Redactor::default();
+        redactor.learn("RAILS_MASTER_KEY", "rails-master");
+        redactor.learn("DB_PASS", "dolphin");
+        redactor.learn("LINES_TOKEN", "one\"two\nthree");
+        redactor.learn("PWD", "/home/me");
+        redactor.learn("MONKEY", "banana");
+        for (text, expected) in [
+            ("rails-master, dolphin", "[redacted], [redacted]"),
+            (r#"{"x":"one\"two\nthree"}"#, r#"{"x":"[redacted]"}"#),
+            ("a banana in /home/me", "a banana in /home/me"),
+        ] {
+            assert_eq!(redactor.text("here", text), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_secrets_takes_no_longer_than_another() {
+        for part in ["token=", "cookie=", "token='x", "-ua:", "://@"] {
+            let text = part.repeat(200_000);
+            assert!(clean(&text).len() <= text.len() * 3);
+        }
     }
 
     #[test]

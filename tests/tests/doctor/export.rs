@@ -113,3 +113,73 @@ fn a_job_that_cannot_be_read_can_be_exported_and_shows_nothing_of_its_environmen
     fs::write(job.file("job.json"), &whole).unwrap();
     bench.audit();
 }
+
+#[test]
+fn an_export_for_which_there_is_no_room_leaves_nothing() {
+    let bench = bench!();
+    let job = bench.sh("echo hello");
+    job.wait();
+    // No file may be longer than this.
+    let limited = bench.verb_after(
+        "trap '' XFSZ; ulimit -f 1",
+        ["doctor", "--export", job.id()],
+    );
+    bench.end(limited).expect(1);
+    let path = bench.file(&format!("outlive-{}.json", job.id()));
+    assert!(!path.exists());
+    bench.run(["doctor", "--export", job.id()]).expect(0);
+    assert!(path.exists());
+    bench.audit();
+}
+
+#[test]
+fn an_export_hides_what_a_script_or_a_log_without_lines_gives_away() {
+    let bench = bench!();
+    let script = "echo curl -u me:hunter2 http://host; echo $RAILS_KEY; echo in $PWD; head -c 70000 /dev/zero | tr '\\0' x";
+    let mut run = bench.verb(["run", "--name", "quiet", "--", "sh", "-c", script]);
+    run.env("RAILS_KEY", "correct horse")
+        .env("PWD", bench.work());
+    let id = bench.end(run).expect(0).text();
+    let job = bench.job(id.trim());
+    job.wait();
+    let export = |job: &str| {
+        let ran = bench
+            .run(["doctor", "--export", job, "--output", "-"])
+            .expect(0);
+        let export: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        (ran.text(), export)
+    };
+    let (text, document) = export(job.id());
+    assert!(!text.contains("hunter2"), "{text}");
+    assert_eq!(
+        document["dir"],
+        job.file("").to_str().unwrap().trim_end_matches('/')
+    );
+    assert_ne!(
+        document["descriptor"]["kind"]["command"]["cwd"],
+        "[redacted]"
+    );
+    // What the end of a log begins with may be half of a secret.
+    let tail = document["logs"]["log"]["tail"].as_str().unwrap();
+    assert!(
+        tail.len() < 64 << 10 && tail.bytes().all(|byte| byte == b'x'),
+        "{}",
+        tail.len()
+    );
+    let other = bench.sh_with(
+        &["--name", "other", "--env", "RAILS_KEY=correct horse"],
+        script.split("; head").next().unwrap(),
+    );
+    other.wait();
+    let (text, document) = export(other.id());
+    assert!(
+        !text.contains("hunter2") && !text.contains("correct horse"),
+        "{text}"
+    );
+    let tail = document["logs"]["log"]["tail"].as_str().unwrap();
+    assert!(
+        tail.contains(&format!("in {}", bench.work().display())),
+        "{tail}"
+    );
+    bench.audit();
+}
