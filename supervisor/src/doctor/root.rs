@@ -138,6 +138,11 @@ pub(super) fn is_dead(socket: &Path) -> bool {
         .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
+/// Whether somebody listens at a socket.
+pub(super) fn is_served(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
+
 fn set_aside(root: &Path) -> Result<Option<Finding>> {
     let path = root.join(BROKEN);
     let runs = names(&path)?.len();

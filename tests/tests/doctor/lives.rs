@@ -73,6 +73,22 @@ fn a_supervisor_goes_on_beside_the_doctor() {
 }
 
 #[test]
+fn a_supervisor_without_its_lock_gets_no_other_beside_it() {
+    let bench = bench!();
+    let supervisor = bench.supervise_ready();
+    let lock = bench.root().join("supervisor.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    let ran = bench.run(["doctor", "--fix"]).expect(1);
+    assert!(ran.text().contains("outlive supervisor stop"), "{ran:?}");
+    assert!(lock.is_dir());
+    supervisor.end();
+    bench.run(["doctor", "--fix"]).expect(0);
+    assert!(lock.is_file());
+    bench.audit();
+}
+
+#[test]
 fn a_doctor_that_is_killed_has_lost_nothing() {
     let template = Template::new(bench!());
     let dice = Dice::new();

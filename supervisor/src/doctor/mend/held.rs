@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 
 use super::aside::{Aside, sync_parents};
 use crate::disk::LockFile;
+use crate::doctor::root::is_served;
 use crate::error::{DiskError, Error, Result};
 use crate::process::{Tenancy, all_marked, named};
 use crate::store::Store;
@@ -74,6 +75,12 @@ pub(super) fn make_lock(store: &Store, aside: &mut Aside, path: &Path) -> Result
         && dir != store.root().join("keys")
     {
         see_that_nobody_is_in(dir)?;
+    }
+    // One that has lost his lock goes on: beside him there must be no other.
+    let root = store.root();
+    if path == root.join("supervisor.lock") && is_served(&root.join("supervisor.sock")) {
+        let why = "a supervisor is at work; end it with: outlive supervisor stop";
+        return Err(Error::NotNow(why.into()));
     }
     match path.symlink_metadata() {
         Ok(found) if found.is_file() => Ok(()),
