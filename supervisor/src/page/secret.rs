@@ -8,6 +8,7 @@ use std::path::Path;
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 
@@ -60,6 +61,9 @@ impl Secret {
         }
         if about.mode() & 0o077 != 0 {
             return Err(cannot(&"others may read or write the file; chmod 600 it"));
+        }
+        if about.uid() != geteuid().as_raw() {
+            return Err(cannot(&"the file is another user's"));
         }
         let mut text = Vec::new();
         let most = LONGEST as u64 + 1;
@@ -149,6 +153,13 @@ mod tests {
                 .unwrap_err()
                 .contains("chmod")
         );
+        // Only root can give a file away, and read it then.
+        if geteuid().is_root() {
+            write("0123456789abcdef\n", 0o600).unwrap();
+            std::os::unix::fs::chown(&path, Some(1), None).unwrap();
+            assert!(Secret::read(&path).unwrap_err().contains("another user's"));
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        }
         assert!(write("short\n", 0o600).is_err());
         assert!(write("with a blank in it, and long\n", 0o600).is_err());
         assert!(write(&"x".repeat(600), 0o600).is_err());
