@@ -178,6 +178,7 @@ impl Redactor {
             );
         }
         found.extend(in_addresses(text));
+        found.extend(private_keys(text));
         let mut seen = 0;
         for name in names(text) {
             // What stands deep in a secret goes with it. In a long one there may be very many names.
@@ -421,6 +422,35 @@ fn in_addresses(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// Private keys as PEM has them, between their first line and their last. Of one of the two a log may be cut off.
+fn private_keys(text: &str) -> Vec<Range<usize>> {
+    const ENDS: &str = "PRIVATE KEY-----";
+    let mut found = Vec::new();
+    let mut start = None;
+    let mut seen = 0;
+    for (at, mark) in text.match_indices(ENDS) {
+        let before = &text[seen..at];
+        let Some(dashes) = before.rfind("-----") else {
+            continue;
+        };
+        if before[dashes..].starts_with("-----BEGIN ") {
+            start = Some(at + mark.len());
+        } else if before[dashes..].starts_with("-----END ") {
+            let end = seen + dashes;
+            let is_of_key =
+                |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=\\\r\n".contains(byte);
+            let length = before.as_bytes()[..dashes]
+                .iter()
+                .rev()
+                .take_while(is_of_key);
+            found.push(start.take().unwrap_or(end - length.count())..end);
+        }
+        seen = at + mark.len();
+    }
+    found.extend(start.map(|start| start..text.len()));
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -490,6 +520,22 @@ mod tests {
             ("--proxy-user=me:pw x", "--proxy-user=me:[redacted] x"),
             ("--user \"me:pw\"", "--user \"me:[redacted]\""),
             ("sort -u a b:c", "sort -u a b:c"),
+            (
+                "x\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\ny",
+                "x\n-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----\ny",
+            ),
+            (
+                "it said: MIIE\nQ0/+=\n-----END PRIVATE KEY-----\ny",
+                "it said: [redacted]-----END PRIVATE KEY-----\ny",
+            ),
+            (
+                "x-----BEGIN PRIVATE KEY-----\nMIIE",
+                "x-----BEGIN PRIVATE KEY-----[redacted]",
+            ),
+            (
+                "-----BEGIN PUBLIC KEY-----\nMIIE",
+                "-----BEGIN PUBLIC KEY-----\nMIIE",
+            ),
             ("-update: 3", "-update: 3"),
         ] {
             assert_eq!(clean(text), expected);
