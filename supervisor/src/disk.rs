@@ -211,6 +211,10 @@ pub(crate) fn read_small(
         Ok(fd) => fd,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(Errno::LOOP) => return Ok(Some(Err(Damaged("it is a symbolic link".into())))),
+        // A socket, or a device that nothing drives.
+        Err(Errno::NXIO | Errno::NODEV) => {
+            return Ok(Some(Err(Damaged("it is not a plain file".into()))));
+        }
         Err(error) => return Err(DiskError::new("open", path, error)),
     };
     let stat = fs::fstat(&fd).map_err(|error| DiskError::new("stat", path, error))?;
@@ -291,7 +295,14 @@ impl Disk for Files {
         match open_at(&path, access | OFlags::NONBLOCK) {
             Ok(fd) => Ok(Open::Opened(LockFile(fd))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(Open::Absent),
-            Err(Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::ISDIR) => Ok(Open::Denied),
+            Err(
+                Errno::ACCESS
+                | Errno::PERM
+                | Errno::LOOP
+                | Errno::ISDIR
+                | Errno::NXIO
+                | Errno::NODEV,
+            ) => Ok(Open::Denied),
             Err(error) => Err(DiskError::new("open", &path, error)),
         }
     }
