@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-
 use super::place::BadProject;
 use super::written::{WrittenProject, WrittenTask};
 use crate::id::Name;
