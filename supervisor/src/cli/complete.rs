@@ -50,24 +50,18 @@ pub(super) fn registration(shell: &str) -> io::Result<Vec<u8>> {
 
 /// The command line, with what completes its arguments.
 fn declare() -> Command {
-    completed(declare_visible(), "")
+    completed(declare_visible())
 }
 
-fn completed(command: Command, verb: &str) -> Command {
-    // These know tasks by the same argument.
-    let knows_tasks = ["stop", "restart"].contains(&verb);
+fn completed(command: Command) -> Command {
     command
         .mut_args(|arg| match arg.get_id().as_str() {
-            "job" if knows_tasks => completed_by(arg, jobs_and_tasks),
-            "job" | "after" => completed_by(arg, jobs),
+            "job" | "after" => completed_by(arg, jobs_and_tasks),
             "task" => completed_by(arg, tasks),
             "pool" => completed_by(arg, pools),
             _ => arg,
         })
-        .mut_subcommands(|part| {
-            let name = part.get_name().to_owned();
-            completed(part, &name)
-        })
+        .mut_subcommands(completed)
 }
 
 fn completed_by(arg: Arg, offer: fn() -> Vec<CompletionCandidate>) -> Arg {
@@ -85,7 +79,10 @@ fn completed_by(arg: Arg, offer: fn() -> Vec<CompletionCandidate>) -> Arg {
 
 fn jobs_and_tasks() -> Vec<CompletionCandidate> {
     let mut offered = tasks();
-    offered.extend(jobs());
+    let tasks: Vec<OsString> = offered.iter().map(|task| task.get_value().into()).collect();
+    // The job of a task has its name as a rule.
+    let is_new = |job: &CompletionCandidate| tasks.iter().all(|task| task != job.get_value());
+    offered.extend(jobs().into_iter().filter(is_new));
     offered
 }
 

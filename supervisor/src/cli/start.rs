@@ -124,7 +124,8 @@ pub(super) fn tell(name: &str, news: News<'_>) {
                 .map(|job| format!("; see: outlive log {}", job.id()));
             exit::say(&format!("{name}: {why}{}", log.unwrap_or_default()));
         }
-        Outcome::Skipped { why } => exit::say(&format!("{name} is not started: {why}")),
+        // It may run already.
+        Outcome::Skipped { why } => exit::say(&format!("{name} is left as it is: {why}")),
     }
 }
 

@@ -8,6 +8,7 @@ use state_machine::protocol::look::View;
 use super::arguments::{all, duration, flag, jobs, json, resolve};
 use super::scope::Scope;
 use super::{Verb, exit, print};
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::project::Tasks;
 use crate::store::{Job, Report, Stopped, Store};
@@ -43,11 +44,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     } else {
         (Vec::new(), unfinished(&store, matches.get_flag("all"))?)
     };
-    let timeout = matches.get_one::<Duration>("timeout").copied();
+    let timeout = matches.get_one::<Duration>("timeout");
+    let until = timeout.map(|timeout| clock::since_boot() + *timeout);
     let rounds = [vec![jobs], rounds].concat();
     // Of a task, what has ended by itself meanwhile has ended as it was asked to.
-    let code = stop_rounds(&rounds[..1], timeout, true);
-    let code = code.max(stop_rounds(&rounds[1..], timeout, false));
+    let code = stop_rounds(&rounds[..1], until, true);
+    let code = code.max(stop_rounds(&rounds[1..], until, false));
     if matches.get_flag("json") {
         let reports: Vec<Report> = rounds
             .iter()
@@ -59,10 +61,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Stop what is in each round, the next once that has ended, and say what there is to say. The exit code.
-pub(super) fn stop_rounds(rounds: &[Vec<Job>], timeout: Option<Duration>, named: bool) -> u8 {
+/// Stop what is in each round, the next once that has ended, and say what there is to say. The exit code. All of them together are
+/// waited for until a time since boot at most; what is left then is asked to end, and not waited for.
+pub(super) fn stop_rounds(rounds: &[Vec<Job>], until: Option<Duration>, named: bool) -> u8 {
     let mut code = 0;
-    for (job, stopped) in rounds.iter().flat_map(|round| stop_all(round, timeout)) {
+    for (job, stopped) in rounds.iter().flat_map(|round| stop_all(round, until)) {
         let worse = match stopped {
             Ok(stopped) if stopped.already && named => {
                 exit::say(&format!("{} has ended ({})", job.id(), stopped.state));
@@ -173,14 +176,15 @@ fn advise(job: &Job, error: &Error) -> String {
 }
 
 /// Ask all of them first, so that their graces run side by side; then wait for each.
-fn stop_all(jobs: &[Job], timeout: Option<Duration>) -> Vec<(&Job, Result<Stopped>)> {
+fn stop_all(jobs: &[Job], until: Option<Duration>) -> Vec<(&Job, Result<Stopped>)> {
+    let left = || until.map(|until| until.saturating_sub(clock::since_boot()));
     let asked: Vec<Result<Option<Stopped>>> = jobs.iter().map(Job::begin_stop).collect();
     jobs.iter()
         .zip(asked)
         .map(|(job, asked)| {
             let stopped = asked.and_then(|ended| match ended {
                 Some(ended) => Ok(ended),
-                None => job.see_stop_through(timeout),
+                None => job.see_stop_through(left()),
             });
             (job, stopped)
         })

@@ -1,5 +1,6 @@
 //! Jobs: their records, their files, what is asked of them, what lives of them.
 
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, SystemTime};
 
 use outlive_tests::bench;
@@ -20,6 +21,13 @@ fn directory(site: &Site, job: &str, file: &str) -> String {
     instead(site, job, file, |path| {
         site.mkdir(path);
         site.write(&format!("{path}/notes"), "mine");
+    })
+}
+
+/// What no record and no lock can be: it cannot even be opened.
+fn socket(site: &Site, job: &str, file: &str) -> String {
+    instead(site, job, file, |path| {
+        drop(UnixListener::bind(site.path(path)).unwrap());
     })
 }
 
@@ -65,6 +73,7 @@ fn records() -> Vec<Row> {
             site.of(&site.failed, "")
         }),
         Row::mended("descriptor", |site| directory(site, &site.done, "job.json")),
+        Row::mended("descriptor", |site| socket(site, &site.done, "job.json")),
         Row::mended("status", |site| {
             site.write(&site.of(&site.done, "status.json"), "rubbish");
             site.of(&site.done, "")
@@ -130,6 +139,7 @@ fn files() -> Vec<Row> {
         Row::mended("lock-odd", |site| {
             instead(site, &site.done, "lock", |path| site.link(path, "log"))
         }),
+        Row::mended("lock-odd", |site| socket(site, &site.done, "lock")),
         Row::mended("odd-file", |site| directory(site, &site.done, "log")),
         Row::mended("odd-file", |site| directory(site, &site.done, "tree")),
         Row::mended("odd-file", |site| {

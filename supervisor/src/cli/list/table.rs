@@ -25,7 +25,7 @@ static HEADS: SafeCells<'static> = [
 const ALWAYS: [bool; COLUMNS] = [true, false, false, true, false, false, true];
 /// What is made narrower where there is too little room, what first comes first, and how narrow at most. The id comes last: it
 /// is what one types.
-const FLEXIBLE: [(usize, usize); 4] = [(6, 12), (3, 16), (2, 8), (1, 8)];
+const FLEXIBLE: [(usize, usize); 6] = [(1, 32), (2, 32), (6, 12), (3, 16), (2, 8), (1, 8)];
 /// The column of the id.
 const ID: usize = 0;
 /// How much of an id is shown in any case: when the job was made.
