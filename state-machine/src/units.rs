@@ -14,6 +14,12 @@ pub enum BadUnit {
     /// It should be a size.
     #[error("'{0}' is no size; write 10M, 1G, 512K or a number of bytes")]
     Size(String),
+    /// It should be some memory.
+    #[error("nothing runs without memory")]
+    NoMemory,
+    /// It should be a part of a processor.
+    #[error("'{0}' is no part of a processor; write 50%")]
+    Percent(String),
     /// It should be a list of exit codes.
     #[error("'{0}' is no list of exit codes; write 0,3 or 10-12")]
     Codes(String),
@@ -48,6 +54,22 @@ pub fn size(text: &str) -> Result<u64, BadUnit> {
         _ => return Err(bad()),
     };
     number.checked_mul(1 << shift).ok_or_else(bad)
+}
+
+/// How much memory may be taken, in bytes: as [`size`], and something.
+pub fn memory(text: &str) -> Result<u64, BadUnit> {
+    let bytes = size(text)?;
+    let is_some = bytes > 0;
+    is_some.then_some(bytes).ok_or(BadUnit::NoMemory)
+}
+
+/// A part of one processor, or several of them, in percent of one: `50%`, `200%`.
+pub fn percent(text: &str) -> Result<u32, BadUnit> {
+    let number = text.strip_suffix('%');
+    let percent = number.and_then(|number| number.parse().ok());
+    percent
+        .filter(|percent| *percent > 0)
+        .ok_or_else(|| BadUnit::Percent(text.to_owned()))
 }
 
 /// Exit codes: `0,3,10-12`.

@@ -395,10 +395,7 @@ struct Size(u64);
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
         let text = text(deserializer, "a size in quotes, as \"512M\"")?;
-        match units::size(&text).map_err(de::Error::custom)? {
-            0 => Err(de::Error::custom("nothing runs without memory")),
-            bytes => Ok(Size(bytes)),
-        }
+        units::memory(&text).map(Size).map_err(de::Error::custom)
     }
 }
 
@@ -408,15 +405,9 @@ struct Percent(u32);
 impl<'de> Deserialize<'de> for Percent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Percent, D::Error> {
         let text = text(deserializer, "a part of a processor in quotes, as \"50%\"")?;
-        let number = text
-            .strip_suffix('%')
-            .and_then(|number| number.parse().ok());
-        match number {
-            Some(percent) if percent > 0 => Ok(Percent(percent)),
-            _ => Err(de::Error::custom(format!(
-                "'{text}' is no part of a processor; write 50%"
-            ))),
-        }
+        units::percent(&text)
+            .map(Percent)
+            .map_err(de::Error::custom)
     }
 }
 

@@ -12,6 +12,7 @@ use super::hand_over::{Handed, HandedOver, begin_and_hand_over, begin_in, say_wh
 use super::wait::to_the_end;
 use super::{Verb, exit, spec};
 use crate::error::{Error, Result};
+use crate::process;
 use crate::store::{Job, JobSpec, Store, exit_code};
 use crate::worker::{Launched, Launcher, Start};
 
@@ -52,7 +53,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         .map_or("join", String::as_str);
     loop {
         match begin(&store, spec.clone(), matches)? {
-            Handed::New(handed) => return tell(handed, matches),
+            Handed::New(handed) => {
+                if let Some(unheld) = process::what_is_not_held(&spec.limits) {
+                    exit::say(&unheld);
+                }
+                return tell(handed, matches);
+            }
             Handed::UnderWay(view) if if_running == "replace" => {
                 let job = store.job(&view.descriptor.id);
                 exit::say(&format!("stopping {}", job.id()));

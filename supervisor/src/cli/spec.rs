@@ -11,7 +11,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use state_machine::config::Config;
 use state_machine::id::Name;
-use state_machine::record::{OnInterrupt, Output, PauseMode};
+use state_machine::record::{Limits, OnInterrupt, Output, PauseMode};
 use state_machine::units;
 
 use super::arguments::{command, duration, flag, option};
@@ -67,6 +67,18 @@ pub(super) fn arguments() -> Vec<Arg> {
             "split-output",
             "Keep standard output and standard error apart",
         ),
+        option(
+            "memory",
+            "SIZE",
+            "The most memory that all of its processes may take together",
+        )
+        .value_parser(units::memory),
+        option(
+            "cpu",
+            "PERCENT",
+            "How much of a processor they may take together: 50%",
+        )
+        .value_parser(units::percent),
         option("pause", "HOW", "What a pause does [freeze]")
             .value_parser(PossibleValuesParser::new(["freeze", "stop"])),
         option(
@@ -137,6 +149,10 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
     spec.output.keep = log_keep.or(defaults.log_keep);
     check_limits(&spec.output, log_keep.is_some())?;
     spec.output.split = matches.get_flag("split-output");
+    spec.limits = Limits {
+        memory_bytes: matches.get_one::<u64>("memory").copied(),
+        cpu_percent: matches.get_one::<u32>("cpu").copied(),
+    };
     spec.pause = match matches.get_one::<String>("pause").map(String::as_str) {
         Some("stop") => PauseMode::Stop,
         Some(_) => PauseMode::Freeze,

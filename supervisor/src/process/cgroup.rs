@@ -91,12 +91,21 @@ pub(crate) fn place_for_group(limits: &Limits) -> Result<PathBuf, String> {
         })
 }
 
+/// What is not held of these limits where this process starts a command with them, and why; for people.
+pub(crate) fn what_is_not_held(limits: &Limits) -> Option<String> {
+    if *limits == Limits::default() {
+        return None;
+    }
+    let why = place_for_group(limits).err()?;
+    Some(without_group(limits, &why))
+}
+
 /// What is not held of these limits where there is no group, for this reason; for people.
 pub(crate) fn without_group(limits: &Limits, why: &str) -> String {
-    let cpu = limits.cpu_percent.map(|_| "limits.cpu is not held");
+    let cpu = limits.cpu_percent.map(|_| "the limit of cpu is not held");
     let memory = limits
         .memory_bytes
-        .map(|_| "limits.memory is held for each process alone");
+        .map(|_| "the limit of memory is held for each process alone");
     let unheld: Vec<&str> = cpu.into_iter().chain(memory).collect();
     format!("{}: {why}", unheld.join(", "))
 }

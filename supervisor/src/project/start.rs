@@ -10,7 +10,6 @@ use state_machine::config::Config;
 use state_machine::job::State;
 use state_machine::project::Task;
 use state_machine::protocol::look::View;
-use state_machine::record::Limits;
 
 use super::Tasks;
 use super::aside::{Aside, why_not_done};
@@ -182,11 +181,7 @@ impl Starter<'_> {
             Err(error) => return failed(Some(job), error.to_string()),
         }
         tell(name, News::Begun { job: &job, joined });
-        if !joined
-            && task.limits != Limits::default()
-            && let Err(why) = process::place_for_group(&task.limits)
-        {
-            let unheld = process::without_group(&task.limits, &why);
+        if !joined && let Some(unheld) = process::what_is_not_held(&task.limits) {
             tell(name, News::Unlimited(&unheld));
         }
         match self.await_readiness(&job, task) {

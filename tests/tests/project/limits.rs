@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use outlive_tests::{Job, bench};
+use serde_json::{Value, json};
 
 use crate::Project;
 
@@ -68,7 +69,7 @@ fn limits_are_held_by_a_control_group_or_it_is_said_that_they_are_not() {
             assert!(notes.is_empty(), "{notes:?}");
         }
         None => {
-            let unheld = "limits.cpu is not held, limits.memory is held for each process alone: ";
+            let unheld = "the limit of cpu is not held, the limit of memory is held for each process alone: ";
             assert!(said.contains(unheld), "{said}");
             assert!(
                 notes.iter().any(|note| note.starts_with(unheld)),
@@ -80,5 +81,56 @@ fn limits_are_held_by_a_control_group_or_it_is_said_that_they_are_not() {
     project.run(&["stop"]).expect(0);
     // Nothing of it is left.
     assert!(group.is_none_or(|leaf| !leaf.parent().unwrap().exists()));
+    bench.audit();
+}
+
+#[test]
+fn any_job_can_have_limits_and_a_line_of_many_too() {
+    let bench = bench!();
+    let ran = bench
+        .run([
+            "run", "--memory", "64M", "--cpu", "150%", "--", "sleep", "600",
+        ])
+        .expect(0);
+    let job = bench.job(ran.text().trim());
+    let is_held = group_of(&job).is_some();
+    assert_eq!(
+        ran.errors().contains("is not held"),
+        !is_held,
+        "{}",
+        ran.errors()
+    );
+    job.stop(0);
+    let limits = |job: &Job<'_>| {
+        let descriptor = fs::read(job.file("job.json")).unwrap();
+        let descriptor: Value = serde_json::from_slice(&descriptor).unwrap();
+        descriptor["limits"].clone()
+    };
+    let both = json!({ "memory_bytes": 67_108_864, "cpu_percent": 150 });
+    assert_eq!(limits(&job), both);
+    let lines = bench.file("lines");
+    fs::write(&lines, r#"{"argv":["true"],"memory":"64M"}"#).unwrap();
+    let lines = lines.to_str().unwrap();
+    let queue = [
+        "queue",
+        "--from",
+        lines,
+        "--memory",
+        "1G",
+        "--cpu",
+        "150%",
+        "--no-supervisor",
+    ];
+    let queued = bench.job(bench.run(queue).expect(0).text().trim());
+    assert_eq!(limits(&queued), both);
+    for (flag, value) in [
+        ("--memory", "0"),
+        ("--memory", "much"),
+        ("--cpu", "50"),
+        ("--cpu", "0%"),
+    ] {
+        bench.run(["run", flag, value, "--", "true"]).expect(2);
+    }
+    queued.stop(0);
     bench.audit();
 }

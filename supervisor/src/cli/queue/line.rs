@@ -50,6 +50,10 @@ pub(super) struct Line {
     #[serde(default, deserialize_with = "size")]
     log_max: Option<u64>,
     log_keep: Option<u32>,
+    #[serde(default, deserialize_with = "memory")]
+    memory: Option<u64>,
+    #[serde(default, deserialize_with = "percent")]
+    cpu: Option<u32>,
     split_output: Option<bool>,
 }
 
@@ -125,6 +129,8 @@ impl Line {
         }
         spec.output.keep = self.log_keep.or(spec.output.keep);
         spec::check_limits(&spec.output, self.log_keep.is_some())?;
+        spec.limits.memory_bytes = self.memory.or(spec.limits.memory_bytes);
+        spec.limits.cpu_percent = self.cpu.or(spec.limits.cpu_percent);
         spec.output.split = self.split_output.unwrap_or(spec.output.split);
         check_bytes(&spec)?;
         Ok(Asked {
@@ -208,6 +214,14 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, 
 
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     parsed(deserializer, "10M", units::size)
+}
+
+fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    parsed(deserializer, "512M", units::memory)
+}
+
+fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    parsed(deserializer, "50%", units::percent)
 }
 
 fn parsed<'de, D: Deserializer<'de>, T>(
