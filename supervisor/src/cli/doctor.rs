@@ -107,12 +107,17 @@ impl Report {
             print::line(&format!("machine  {}", print::safe(&sentence)))?;
         }
         print::line(&format!(
-            "{} jobs, {} problems, {} notes",
-            self.jobs,
-            self.count(Severity::Problem),
-            self.count(Severity::Note)
+            "{}, {}, {}",
+            counted(self.jobs, "job"),
+            counted(self.count(Severity::Problem), "problem"),
+            counted(self.count(Severity::Note), "note")
         ))
     }
+}
+
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 fn show(word: &str, finding: &Finding, advice: Option<&str>) -> std::io::Result<()> {

@@ -108,7 +108,7 @@ pub(super) fn tell(name: &str, news: News<'_>) {
             return;
         }
         News::Untold(why) => {
-            exit::say(&format!("{name} is ready; its hook that is told so: {why}"));
+            exit::say(&format!("{name} is ready; hooks.ready: {why}"));
             return;
         }
         News::Came(outcome) => outcome,
