@@ -49,7 +49,7 @@ fn declare(verb: Command) -> Command {
                 .value_name("TASK")
                 .num_args(0..)
                 .help("A task of outlive.toml"),
-            flag("stop", "Stop the tasks when this is interrupted"),
+            flag("stop", "Stop the tasks when this is interrupted; twice: without waiting for that"),
         ])
 }
 
@@ -61,7 +61,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         .collect();
     let store = Store::open_default()?;
     let cannot_hear = |error| DiskError::new("hear", Path::new("signals"), error);
-    let told = Told::listen().map_err(cannot_hear)?;
+    let mut told = Told::listen().map_err(cannot_hear)?;
     let (over, writer) = io::pipe().map_err(cannot_hear)?;
     let is_over = Arc::new(AtomicBool::new(false));
     let shown = show_in_background(&store, &tasks, names.clone(), is_over.clone(), writer);
@@ -72,6 +72,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         };
     }
     if matches.get_flag("stop") {
+        told.let_keys_end().map_err(cannot_hear)?;
+        exit::say("stopping the tasks; Ctrl-C once more does not wait for that");
         stop_what_is_there(&store, &tasks, &names, &is_over)?;
     } else {
         exit::say("the tasks run on; end them with: outlive stop");

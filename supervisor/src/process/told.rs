@@ -18,11 +18,16 @@ const SIGNALS: [Signal; 4] = [
     Signal::SIGQUIT,
 ];
 
+/// What a person at a terminal ends a process with.
+const KEYS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
+
 /// The signals that would have ended this process, and now only make this readable.
 #[derive(Debug)]
 pub(crate) struct Told {
     mask: SigSet,
     signals: SignalFd,
+    /// The one that came, once it was taken.
+    came: Option<i32>,
 }
 
 impl Told {
@@ -37,14 +42,32 @@ impl Told {
         Ok(Told {
             mask,
             signals: SignalFd::with_flags(&mask, flags)?,
+            came: None,
         })
+    }
+
+    /// Whoever presses the keys once more does not want to wait: from here on they end this process at once. Other signals are
+    /// still only heard, as one that ends may come twice, from a terminal that is closed and from its shell.
+    pub(crate) fn let_keys_end(&mut self) -> io::Result<()> {
+        self.came = self.take()?;
+        let keys = KEYS.into_iter().filter(|key| self.mask.contains(*key));
+        keys.collect::<SigSet>().thread_unblock()?;
+        Ok(())
+    }
+
+    fn take(&self) -> io::Result<Option<i32>> {
+        let told = self.signals.read_signal()?;
+        Ok(told.and_then(|told| i32::try_from(told.ssi_signo).ok()))
     }
 
     /// Be ended by the signal that came, if one did, as this process would have been at once. Else it is as before.
     pub(crate) fn obey(self) -> io::Result<()> {
-        let told = self.signals.read_signal()?;
+        let came = match self.came {
+            Some(signal) => Some(signal),
+            None => self.take()?,
+        };
         self.mask.thread_unblock()?;
-        if let Some(signal) = told.and_then(|told| i32::try_from(told.ssi_signo).ok()) {
+        if let Some(signal) = came {
             sys::kill(own_pid(), signal)?;
         }
         Ok(())

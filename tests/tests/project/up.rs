@@ -3,6 +3,7 @@
 use std::fs;
 
 use outlive_tests::{bench, until};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Project;
 
@@ -47,9 +48,39 @@ fn up_that_is_interrupted_leaves_the_tasks_or_stops_them_as_asked() {
     bench.audit();
 }
 
+#[test]
+fn whoever_interrupts_up_twice_does_not_wait_for_the_stop() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        "[task.deaf]\ncommand = \"trap '' TERM; echo here; while :; do sleep 0.1; done\"\ngrace = \"10m\"\n",
+    );
+    let mut verb = bench.verb(["up", "--stop"]);
+    verb.current_dir(&project.root);
+    let up = bench.background(verb);
+    until("it runs", || project.running() == ["deaf"]);
+    let job = project.job("deaf");
+    job.until_printed("here");
+    // From a terminal that is closed a second one comes, and it must not leave anything running.
+    for _ in 0..2 {
+        signal(up.pid(), Signal::HUP);
+    }
+    until("it is being stopped", || {
+        job.shown()["stopping"].is_object()
+    });
+    signal(up.pid(), Signal::INT);
+    up.end().expect(128 + 2);
+    assert_eq!(project.running(), ["deaf"]);
+    bench.run(["signal", job.id(), "KILL"]).expect(0);
+    assert_eq!(job.wait(), 137);
+    bench.audit();
+}
+
 fn interrupt(pid: u32) {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM).unwrap();
+    signal(pid, Signal::TERM);
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.unwrap(), signal).unwrap();
 }
