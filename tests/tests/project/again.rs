@@ -125,3 +125,23 @@ fn what_a_task_is_made_of_runs_it_anew_when_it_changes() {
         bench.audit();
     }
 }
+
+#[test]
+fn a_task_means_its_newest_job_wherever_a_job_can_be_named() {
+    let bench = bench!();
+    let project = Project::new(&bench, "[task.one-shot]\ncommand = \"echo $N\"\n");
+    for number in ["1", "2"] {
+        let mut start = bench.verb(["start"]);
+        start.current_dir(&project.root).env("N", number);
+        bench.end(start);
+        project.job("one-shot").until_ended();
+    }
+    assert_eq!(project.run(&["log", "one-shot"]).expect(0).text(), "2");
+    let newest = project.job("one-shot");
+    let shown = project.run(&["status", "one-shot", "--json"]).expect(0);
+    assert_eq!(shown.json()["id"], newest.id());
+    assert_eq!(project.run(&["wait", "one-shot"]).code(), 0);
+    // Elsewhere nobody knows the task.
+    bench.run(["log", "one-shot"]).expect(3);
+    bench.audit();
+}

@@ -105,7 +105,7 @@ fn of_a_diamond_the_right_ones_run_and_the_others_say_why_not() {
         assert_eq!(of(task), "ready: ");
     }
     assert!(
-        of("slow").starts_with("failed: it is not ready after 300ms"),
+        of("slow").starts_with("failed: it is not ready after 300ms: there is no "),
         "{}",
         of("slow")
     );
