@@ -71,8 +71,13 @@ pub enum Error {
         why: BadWord,
     },
     /// There is no such pool.
-    #[error("there is no pool '{0}'; make it with: outlive pool add {0} --slots N")]
-    NoPool(PoolName),
+    #[error("there is no pool '{pool}'; {}make it with: outlive pool add {pool} --slots N", meant.as_ref().map_or(String::new(), |meant| format!("'{meant}' was meant? Else ")))]
+    NoPool {
+        /// The name that was asked for.
+        pool: PoolName,
+        /// The pool that was probably meant.
+        meant: Option<PoolName>,
+    },
     /// The project has no such task.
     #[error("there is no task '{task}' in {}{}", file.display(), meant.as_ref().map_or(String::new(), |meant| format!("; '{meant}' was meant?")))]
     NoTask {
@@ -186,7 +191,7 @@ impl Error {
             Error::Usage(_) | Error::BadWord { .. } | Error::NoPlace(_) => 2,
             Error::Unresolved(Unresolved::Unknown { .. })
             | Error::Gone(_)
-            | Error::NoPool(_)
+            | Error::NoPool { .. }
             | Error::NoTask { .. }
             | Error::NoSession(_)
             | Error::Unsupervised => 3,

@@ -242,3 +242,20 @@ fn a_pool_that_cannot_be_read_is_named_and_left() {
     fs::remove_file(file).unwrap();
     bench.audit();
 }
+
+#[test]
+fn of_a_pool_that_is_not_there_the_nearest_is_said() {
+    let bench = bench!();
+    bench.run(["pool", "add", "gpu", "--slots", "1"]).expect(0);
+    for verb in [
+        &["queue", "--pool", "gqu", "--", "true"][..],
+        &["pool", "remove", "gqu"],
+        &["pool", "set", "gqu", "--slots", "2"],
+    ] {
+        let said = bench.run(verb.iter().copied()).expect(3).errors();
+        assert!(said.contains("'gpu' was meant?"), "{said}");
+    }
+    let said = bench.run(["pool", "pause", "somewhere"]).expect(3).errors();
+    assert!(!said.contains("was meant"), "{said}");
+    bench.audit();
+}

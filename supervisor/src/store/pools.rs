@@ -8,6 +8,7 @@ use state_machine::config::PoolSetup;
 use state_machine::disk::{Dir, Disk, Name, Read};
 use state_machine::id::PoolName;
 use state_machine::job::State;
+use state_machine::nearest::nearest;
 use state_machine::protocol::look::View;
 use state_machine::protocol::pool::{Changed, PoolForgotten, Wish, change_pool, forget_pool};
 use state_machine::record;
@@ -231,7 +232,11 @@ impl Store {
     pub fn pool(&self, name: &PoolName) -> Result<PoolSetup> {
         let made = self.made_pool(name)?;
         let setup = configured::with(self.root(), |config| config.pool(name, made.as_ref()))?;
-        setup.ok_or_else(|| Error::NoPool(name.clone()))
+        setup.ok_or_else(|| {
+            // What cannot be read is no matter for a name that is not there.
+            let pools = self.pools().unwrap_or_default();
+            no_pool(name.clone(), pools.keys())
+        })
     }
 
     /// Change how a pool is set up, or make one.
@@ -266,4 +271,11 @@ impl Store {
     pub(crate) fn pools_dir(&self) -> PathBuf {
         self.disk.dir(&Dir::Pools)
     }
+}
+
+/// That there is no such pool, and which of those that there are was probably meant.
+pub(super) fn no_pool<'a>(pool: PoolName, known: impl Iterator<Item = &'a PoolName>) -> Error {
+    let meant = nearest(pool.as_str(), known.map(PoolName::as_str));
+    let meant = meant.and_then(|meant| PoolName::parse(meant).ok());
+    Error::NoPool { pool, meant }
 }

@@ -222,7 +222,7 @@ fn lodge(job: &Job, held: &Held) -> Result<Option<Lodging>> {
     // What is configured may be wrong by now, and a pool gone: that keeps no job from running that needs no place.
     let slots = job.store().slots(&Launcher::this_program());
     let mut lodging = match slots.lodge(&pool) {
-        Err(Error::NoPool(_)) | Ok(None) => return Ok(None),
+        Err(Error::NoPool { .. }) | Ok(None) => return Ok(None),
         lodging => lodging?,
     };
     if let Some(lodging) = &mut lodging {

@@ -13,6 +13,7 @@ use state_machine::protocol::look::View;
 use state_machine::record::{After, AfterWhen, Descriptor};
 
 use self::order::in_order;
+use super::pools::no_pool;
 use super::{Begun, Held, Job, JobSpec, Store, slots_of, ticket};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -134,7 +135,7 @@ pub(super) fn see_that_pool_has_room(
         })?,
     };
     let Some(setup) = pools.get(&pool) else {
-        return Err(Error::NoPool(pool));
+        return Err(no_pool(pool, pools.keys()));
     };
     let slots = slots_of(setup);
     if wanted > slots {
