@@ -148,8 +148,8 @@ mod tests {
         for query in ["one-shot", "13"] {
             assert_eq!(resolve(query, &jobs).unwrap().as_str(), "13-one_2d_shot");
         }
-        let said = resolve("one-shit", &jobs).unwrap_err().to_string();
-        assert_eq!(said, "no job is called 'one-shit'; 'one-shot' was meant?");
+        let said = resolve("one-shut", &jobs).unwrap_err().to_string();
+        assert_eq!(said, "no job is called 'one-shut'; 'one-shot' was meant?");
     }
 
     #[test]

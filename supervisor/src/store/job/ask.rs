@@ -5,6 +5,7 @@ use std::time::Duration;
 use state_machine::control::Request;
 use state_machine::disk::{Disk, Name, Place};
 use state_machine::job::State;
+use state_machine::protocol::look::confirm;
 use state_machine::protocol::request::{Asked, discard, request};
 
 use crate::clock;
@@ -144,11 +145,15 @@ impl Job {
     pub(crate) fn begin_stop(&self) -> Result<Option<Stopped>> {
         match self.place(Request::Cancel) {
             Ok(_) => Ok(None),
-            Err(Error::Ended { state, .. }) => Ok(Some(Stopped {
-                state,
-                forced: false,
-                already: true,
-            })),
+            Err(Error::Ended { state, .. }) => {
+                // It may have ended just now.
+                confirm(&mut self.store.disk(), &self.id)?;
+                Ok(Some(Stopped {
+                    state,
+                    forced: false,
+                    already: true,
+                }))
+            }
             Err(error) => Err(error),
         }
     }
