@@ -132,6 +132,10 @@ fn task_of(store: &Store, root: &Path, word: &str) -> Result<Option<(Tasks, Stri
         .as_ref()
         .is_some_and(|project| project.0 == root.as_os_str().as_bytes());
     let Some(name) = descriptor.task.filter(|_| is_ours) else {
+        if is_ours {
+            let id = &descriptor.id;
+            exit::say(&format!("{id} is of no task; it is run again as it was"));
+        }
         return Ok(None);
     };
     match tasks.find(&name) {
