@@ -3,14 +3,16 @@
 
 use std::io;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::prelude::*;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit, test_kill_process};
 use state_machine::protocol::supervise::{Supervision, claim_supervision, is_supervised};
 use tokio::sync::oneshot;
 
 use crate::actors::{Drain, Reload, Root, Settings, Shutdown, Status};
+use crate::disk::LockFile;
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::watcher::Watcher;
@@ -44,6 +46,11 @@ const BLOCKING_THREADS: usize = 64;
 const THREAD_STAYS: Duration = Duration::from_secs(5);
 /// How many different notices wait at most before they become one that says "look at everything".
 const NOTICES: usize = 4096;
+/// How long the lock of a supervisor that is gone is asked for. What it was about to execute is executed within milliseconds,
+/// more where the machine is loaded.
+const LINGERS: Duration = Duration::from_secs(2);
+/// How long is waited in between.
+const ASKED_EVERY: Duration = Duration::from_millis(5);
 
 /// A supervisor that runs in this process. It ends when this is dropped; the jobs run on.
 ///
@@ -86,14 +93,7 @@ impl Supervisor {
     /// [`Error::Supervised`] when somebody else is the supervisor of the store; when the configuration cannot be read, or
     /// the system has no thread or no descriptor to give.
     pub fn start(store: Store, config: Config) -> Result<Supervisor> {
-        let lock = match claim_supervision(&mut store.disk())? {
-            Supervision::Ours(lock) => lock,
-            Supervision::Taken => {
-                return Err(Error::Supervised {
-                    pid: holder(&store),
-                });
-            }
-        };
+        let lock = claim(&store)?;
         let settings = store.config()?;
         sign(&store);
         let open_files = raise_open_files();
@@ -218,6 +218,33 @@ impl Store {
     pub fn is_supervised(&self) -> Result<bool> {
         Ok(is_supervised(&mut self.disk())?)
     }
+}
+
+/// Become the supervisor of the store.
+///
+/// One that was killed while it executed something, as a spawner, leaves a child that has its lock until it is executed
+/// (F8). So a lock whose holder is gone is asked for again; one whose holder lives is refused at once.
+fn claim(store: &Store) -> Result<LockFile> {
+    let asked = Instant::now();
+    loop {
+        match claim_supervision(&mut store.disk())? {
+            Supervision::Ours(lock) => return Ok(lock),
+            Supervision::Taken => {}
+        }
+        let pid = holder(store);
+        if !pid.is_some_and(is_gone) || asked.elapsed() > LINGERS {
+            return Err(Error::Supervised { pid });
+        }
+        tracing::debug!(pid, "the supervisor is gone, and its lock is held yet");
+        std::thread::sleep(ASKED_EVERY);
+    }
+}
+
+/// Whether there is no such process. Decides only how long is waited: a process of another namespace counts as gone, and
+/// one that has the number of another does not.
+fn is_gone(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// Be the thread of a supervisor.
