@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use outlive::{JobSpec, Store};
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -429,6 +429,16 @@ impl Background {
     /// Its number.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Send it a signal.
+    ///
+    /// # Panics
+    ///
+    /// When it has been waited for.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal)
+            .expect("it is there until it is waited for");
     }
 
     /// Whether it still runs.

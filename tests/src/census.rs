@@ -24,11 +24,23 @@ pub struct Process {
 ///
 /// When `/proc` does not tell.
 pub fn is_ignored(signal: Signal) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").expect("it can be read");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored =
-        u64::from_str_radix(ignored.expect("it is there").trim(), 16).expect("it is a mask");
-    ignored & (1 << (signal.as_raw() - 1)) != 0
+    is_in("SigIgn:", "self", signal)
+}
+
+/// Whether a process has blocked a signal, to hear of it in another way.
+///
+/// # Panics
+///
+/// When `/proc` does not tell, as where there is no such process.
+pub fn is_blocked(pid: u32, signal: Signal) -> bool {
+    is_in("SigBlk:", &pid.to_string(), signal)
+}
+
+fn is_in(mask: &str, process: &str, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it can be read");
+    let bits = status.lines().find_map(|line| line.strip_prefix(mask));
+    let bits = u64::from_str_radix(bits.expect("it is there").trim(), 16).expect("it is a mask");
+    bits & (1 << (signal.as_raw() - 1)) != 0
 }
 
 /// The state letter of a process, as `/proc/PID/stat` has it. `None` when there is no such process.

@@ -31,7 +31,7 @@ mod until;
 
 pub use audit::{LEGAL, is_terminal};
 pub use bench::{Background, Bench, Bystander, DIE_AFTER, MARKER, TAPES};
-pub use census::{Process, is_ignored, state_of};
+pub use census::{Process, is_blocked, is_ignored, state_of};
 pub use client::Client;
 pub use files::{program_at, tree_of};
 pub use job::Job;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use outlive_tests::{Bench, Job, bench, until};
+use outlive_tests::{Bench, Job, bench, is_blocked, until, until_some};
+use rustix::process::Signal;
 
 #[test]
 fn output_is_kept_byte_for_byte() {
@@ -109,6 +110,36 @@ fn run_with_follow_prints_the_output_and_gives_the_code() {
         .expect(8);
     assert_eq!(ran.text(), "out");
     assert!(ran.errors().contains("err\n"), "{ran:?}");
+    bench.audit();
+}
+
+#[test]
+fn whoever_interrupts_what_he_follows_is_told_that_it_runs_on() {
+    let bench = bench!();
+    let script = "echo here; exec sleep 600";
+    for verb in ["run", "queue"] {
+        for stay in ["--follow", "--wait"] {
+            let staying = bench.background(bench.verb([verb, stay, "--", "sh", "-c", script]));
+            let id = until_some("it runs", || {
+                let running = bench
+                    .list()
+                    .into_iter()
+                    .find(|job| job["state"] == "running")?;
+                Some(running["id"].as_str()?.to_owned())
+            });
+            let job = bench.job(&id);
+            job.until_printed("here");
+            // Before that there is nothing to tell of.
+            until("it stays", || is_blocked(staying.pid(), Signal::TERM));
+            staying.signal(Signal::TERM);
+            let interrupted = staying.end().expect(128 + 15);
+            let end_it = format!("end it with: outlive stop {id}");
+            assert!(interrupted.errors().contains(&end_it), "{interrupted:?}");
+            assert_eq!(job.state(), "running");
+            job.stop(0);
+        }
+    }
+    bench.run(["supervisor", "stop"]).expect(0);
     bench.audit();
 }
 

@@ -5,6 +5,7 @@
 //! must leave it.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
@@ -427,7 +428,21 @@ pub fn edits() -> Vec<Edit> {
 #[derive(Debug)]
 pub struct Stage {
     world: World,
-    unreached: Vec<String>,
+    /// Looked for when it is first asked for: it takes a search of the whole world.
+    unreached: OnceLock<Vec<String>>,
+}
+
+impl Stage {
+    fn reaches(&self, site: &str) -> bool {
+        let unreached = self.unreached.get_or_init(|| {
+            let coverage = self.world.coverage.clone();
+            let searched = self.world.clone().checker().spawn_dfs().join();
+            assert!(searched.is_done());
+            let unreached = coverage.unreached();
+            unreached.iter().map(ToString::to_string).collect()
+        });
+        !unreached.iter().any(|name| name == site)
+    }
 }
 
 /// The ordinary worlds, smallest first; or the one of that name.
@@ -438,22 +453,11 @@ pub fn stages(only: Option<&str>) -> Vec<Stage> {
     let mut worlds: Vec<World> = worlds.filter(is_asked).collect();
     // A state of a world in which power is lost takes far longer to judge.
     worlds.sort_by_key(|world| (world.power != Power::Steady, golden::states(world.name)));
-    worlds
-        .into_iter()
-        .map(|world| {
-            let coverage = world.coverage.clone();
-            let searched = world.clone().checker().spawn_dfs().join();
-            assert!(searched.is_done());
-            Stage {
-                world,
-                unreached: coverage
-                    .unreached()
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect(),
-            }
-        })
-        .collect()
+    let stage = |world| Stage {
+        world,
+        unreached: OnceLock::new(),
+    };
+    worlds.into_iter().map(stage).collect()
 }
 
 /// Try a mutant in every world that reaches its place, until it is caught.
@@ -461,8 +465,15 @@ pub fn catch(edit: Edit, stages: &[Stage]) -> Option<Caught> {
     let site = edit.site.to_string();
     stages
         .iter()
-        .filter(|stage| !stage.unreached.contains(&site))
+        .filter(|stage| stage.reaches(&site))
         .find_map(|stage| catch_in(stage.world.clone().edited(edit)))
+}
+
+/// Try a mutant in the world alone in which it is written down to be caught, and see that it is, just as that is written.
+pub fn catch_as(written: &str, edit: Edit, stages: &[Stage]) -> Option<Caught> {
+    let is_there = |stage: &&Stage| written.ends_with(&format!(" in {}", stage.world.name));
+    let stage = stages.iter().find(is_there)?;
+    catch_in(stage.world.clone().edited(edit)).filter(|caught| caught.to_string() == written)
 }
 
 /// Search a world, breadth first with one thread, until a rule is broken: the way there is a shortest one.

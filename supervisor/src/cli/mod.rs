@@ -17,6 +17,7 @@ mod list;
 mod log;
 mod man;
 mod minder;
+mod parting;
 mod pause;
 mod pool;
 mod print;

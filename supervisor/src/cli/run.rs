@@ -9,6 +9,7 @@ use state_machine::protocol::look::View;
 use super::announce::announce;
 use super::arguments::{flag, json, option};
 use super::hand_over::{Handed, HandedOver, begin_and_hand_over, begin_in, say_why_not};
+use super::parting::say_if_interrupted;
 use super::wait::to_the_end;
 use super::{Verb, exit, spec};
 use crate::error::{Error, Result};
@@ -122,10 +123,14 @@ fn join(store: &Store, view: &View, if_running: &str, matches: &ArgMatches) -> a
 
 /// Stay with the job as far as that was asked for.
 fn stay(job: &Job, launched: Option<Launched>, matches: &ArgMatches) -> anyhow::Result<u8> {
-    if matches.get_flag("follow") {
-        super::log::follow_job(job)?;
-    } else if !matches.get_flag("wait") {
+    let follows = matches.get_flag("follow");
+    if !follows && !matches.get_flag("wait") {
         return Ok(0);
+    }
+    let id = job.id();
+    say_if_interrupted(format!("{id} runs on; end it with: outlive stop {id}"))?;
+    if follows {
+        super::log::follow_job(job)?;
     }
     let ended = launched.and_then(|mut launched| {
         let code = launched.ended();

@@ -9,6 +9,7 @@ use rustix::process::umask;
 use serde::Serialize;
 
 use super::arguments::json;
+use super::parting::say_if_interrupted;
 use super::scope::tasks_here;
 use super::{Verb, exit, print};
 use crate::error::Result;
@@ -42,6 +43,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let tasks = tasks_here()?;
     let wanted = wanted(&tasks, matches)?;
     let store = Store::open_default()?;
+    say_if_interrupted("what was started runs on; end it with: outlive stop".into())?;
     let as_json = matches.get_flag("json");
     let outcomes = start(&store, &tasks, &wanted, own_mask(), &|name, news| {
         tell(name, news);
@@ -103,6 +105,12 @@ pub(super) fn start_until(
 pub(super) fn tell(name: &str, news: News<'_>) {
     let outcome = match news {
         News::Begun { .. } => return,
+        News::Served(address) => {
+            exit::say(&format!(
+                "{name}: something else answers at {address} already, and may be taken for it"
+            ));
+            return;
+        }
         News::Unlimited(why) => {
             exit::say(&format!("{name}: {why}"));
             return;

@@ -23,6 +23,19 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the question may take that is asked before a task is started.
+const EARLY_PATIENCE: Duration = Duration::from_millis(200);
+
+/// The address at which a task is ready once it answers, where something answers there now.
+pub(super) fn is_served(ready: &Ready) -> Option<&str> {
+    let (address, why_not) = match &ready.signal {
+        Signal::Tcp(address) => (address, why_not_accepted(address, EARLY_PATIENCE)),
+        Signal::Http(address) => (address, why_not_answered(address, EARLY_PATIENCE)),
+        _ => return None,
+    };
+    why_not.is_none().then_some(address)
+}
+
 /// Whoever asks whether a task is ready.
 pub(super) struct Probe<'a> {
     ready: &'a Ready,

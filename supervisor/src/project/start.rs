@@ -13,7 +13,7 @@ use state_machine::protocol::look::View;
 
 use super::Tasks;
 use super::aside::{Aside, why_not_done};
-use super::probe::Probe;
+use super::probe::{Probe, is_served};
 use crate::error::Result;
 use crate::process;
 use crate::store::{Job, Store};
@@ -56,6 +56,8 @@ pub(crate) enum News<'a> {
         /// Whether it ran already.
         joined: bool,
     },
+    /// Something answered at this address, where its own answer is waited for, before it was started.
+    Served(&'a str),
     /// A limit of it is not held, for this reason.
     Unlimited(&'a str),
     /// The command that is told that it is ready has not done its work, for this reason.
@@ -169,12 +171,17 @@ impl Starter<'_> {
         if self.is_over.load(Ordering::Relaxed) {
             return failed(None, "it is not started any more".into());
         }
+        // What answers before the task is there may be taken for it, which only a person can judge.
+        let served = task.ready.as_ref().and_then(is_served);
         let spec = self.tasks.spec(name, task, self.config, self.umask);
         let (job, is_new) = match self.store.start(spec, &Launcher::this_program()) {
             Ok(started) => started,
             Err(error) => return failed(None, error.to_string()),
         };
         let joined = !is_new;
+        if is_new && let Some(address) = served {
+            tell(name, News::Served(address));
+        }
         match self.why_not_joined(&job, name, task, joined) {
             Ok(None) => {}
             Ok(Some(why)) => return failed(Some(job), why),
@@ -242,7 +249,6 @@ impl Starter<'_> {
     }
 }
 
-/// Why a command that was run beside a task has not done its work, if it has not.
 /// Why the task of a job cannot be ready, if its job shows that. What has nothing to wait for may have ended well.
 pub(super) fn not_running(view: &View, task: &Task) -> Option<String> {
     let id = &view.descriptor.id;

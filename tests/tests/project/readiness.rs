@@ -6,6 +6,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use outlive_tests::{Job, bench, until};
+use rustix::process::Signal;
 
 use crate::Project;
 
@@ -16,8 +17,9 @@ fn readiness_is_seen_in_every_way_that_a_file_can_name() {
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {
         use std::io::{Read, Write};
-        // One connection that says nothing, one that asks and is told to wait, and one that is answered.
-        for answer in ["", "503 Busy", "204 No Content"] {
+        // Each is asked for before its task is started, too: two connections that say nothing, two questions that are told to wait,
+        // and one that is answered.
+        for answer in ["", "", "503 Busy", "503 Busy", "204 No Content"] {
             let (mut stream, _) = listener.accept().unwrap();
             if !answer.is_empty() {
                 let _ = stream.read(&mut [0; 1024]);
@@ -163,5 +165,58 @@ fn a_task_that_says_so_itself_is_ready_then_and_that_is_recorded() {
     assert_eq!(web.shown()["status_line"], "serving");
     project.run(&["stop"]).expect(0);
     assert!(web.status().unwrap().get("ready_at_ms").is_none());
+    bench.audit();
+}
+
+#[test]
+fn what_answers_before_the_task_is_there_is_said() {
+    let bench = bench!();
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = stranger.local_addr().unwrap();
+    let project = Project::new(
+        &bench,
+        &format!(
+            r#"
+            [task.web]
+            command = "exec sleep 600"
+            ready = {{ tcp = "{address}" }}
+            "#
+        ),
+    );
+    let said = format!("web: something else answers at {address} already");
+    let started = project.run(&["start"]).expect(0);
+    assert!(started.errors().contains(&said), "{started:?}");
+    // It may be the task itself by now.
+    let joined = project.run(&["start"]).expect(0);
+    assert!(!joined.errors().contains(&said), "{joined:?}");
+    project.run(&["stop"]).expect(0);
+    bench.audit();
+}
+
+#[test]
+fn whoever_interrupts_a_start_is_told_that_it_runs_on() {
+    let bench = bench!();
+    let project = Project::new(
+        &bench,
+        r#"
+        [task.slow]
+        command = "exec sleep 600"
+        ready = { file = "never" }
+        "#,
+    );
+    let mut verb = bench.verb(["start"]);
+    verb.current_dir(&project.root);
+    let starting = bench.background(verb);
+    until("it runs", || project.running() == ["slow"]);
+    starting.signal(Signal::TERM);
+    let interrupted = starting.end().expect(128 + 15);
+    assert!(
+        interrupted
+            .errors()
+            .contains("runs on; end it with: outlive stop"),
+        "{interrupted:?}"
+    );
+    assert_eq!(project.running(), ["slow"]);
+    project.run(&["stop"]).expect(0);
     bench.audit();
 }

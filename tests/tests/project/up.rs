@@ -3,7 +3,7 @@
 use std::fs;
 
 use outlive_tests::{bench, until};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::Project;
 
@@ -41,7 +41,7 @@ fn up_that_is_interrupted_leaves_the_tasks_or_stops_them_as_asked() {
         let up = bench.background(verb);
         until("it runs", || project.running() == ["web"]);
         project.job("web").until_printed("here");
-        interrupt(up.pid());
+        up.signal(Signal::TERM);
         up.end().expect(128 + 15);
         assert_eq!(project.running().len(), left);
     }
@@ -63,24 +63,15 @@ fn whoever_interrupts_up_twice_does_not_wait_for_the_stop() {
     job.until_printed("here");
     // From a terminal that is closed a second one comes, and it must not leave anything running.
     for _ in 0..2 {
-        signal(up.pid(), Signal::HUP);
+        up.signal(Signal::HUP);
     }
     until("it is being stopped", || {
         job.shown()["stopping"].is_object()
     });
-    signal(up.pid(), Signal::INT);
+    up.signal(Signal::INT);
     up.end().expect(128 + 2);
     assert_eq!(project.running(), ["deaf"]);
     bench.run(["signal", job.id(), "KILL"]).expect(0);
     assert_eq!(job.wait(), 137);
     bench.audit();
-}
-
-fn interrupt(pid: u32) {
-    signal(pid, Signal::TERM);
-}
-
-fn signal(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    kill_process(pid.unwrap(), signal).unwrap();
 }

@@ -26,6 +26,8 @@ const ALWAYS: [bool; COLUMNS] = [true, false, false, true, false, false, true];
 /// What is made narrower where there is too little room, what first comes first, and how narrow at most. The id comes last: it
 /// is what one types.
 const FLEXIBLE: [(usize, usize); 6] = [(1, 32), (2, 32), (6, 12), (3, 16), (2, 8), (1, 8)];
+/// What is left out where that is not enough, what first comes first.
+const DISPENSABLE: [usize; 4] = [5, 4, 1, 2];
 /// The column of the id.
 const ID: usize = 0;
 /// How much of an id is shown in any case: when the job was made.
@@ -106,15 +108,16 @@ pub(in crate::cli) struct Columns {
 impl Columns {
     /// For these rows.
     pub(in crate::cli) fn of(rows: &[SafeCells<'_>], look: Look) -> Columns {
-        let mut widths: [Option<usize>; COLUMNS] = std::array::from_fn(|column| {
+        let whole: [Option<usize>; COLUMNS] = std::array::from_fn(|column| {
             let widest = rows.iter().map(|row| width(&row[column])).max();
             let widest = widest.filter(|widest| *widest > 0 || ALWAYS[column]);
             let widest = widest.or(ALWAYS[column].then_some(0));
             widest.map(|widest| widest.max(HEADS[column].len()))
         });
-        if let Some(room) = look.room {
-            make_narrower(&mut widths, rows, room);
-        }
+        let widths = match look.room {
+            Some(room) => fitted(whole, rows, room),
+            None => whole,
+        };
         Columns { widths, look }
     }
 
@@ -145,22 +148,40 @@ impl Columns {
     }
 }
 
-fn make_narrower(widths: &mut [Option<usize>; COLUMNS], rows: &[SafeCells<'_>], room: usize) {
+/// These widths as there is room for them: first everything is narrower, then columns are left out.
+fn fitted(
+    mut whole: [Option<usize>; COLUMNS],
+    rows: &[SafeCells<'_>],
+    room: usize,
+) -> [Option<usize>; COLUMNS] {
+    for column in DISPENSABLE {
+        let (widths, missing) = made_narrower(whole, rows, room);
+        if missing == 0 {
+            return widths;
+        }
+        whole[column] = None;
+    }
+    made_narrower(whole, rows, room).0
+}
+
+/// These widths as narrow as they have to be, and how much they are still too wide.
+fn made_narrower(
+    mut widths: [Option<usize>; COLUMNS],
+    rows: &[SafeCells<'_>],
+    room: usize,
+) -> ([Option<usize>; COLUMNS], usize) {
     let there: Vec<usize> = widths.iter().flatten().copied().collect();
     let taken = there.iter().sum::<usize>() + GAP * there.len().saturating_sub(1);
     let mut missing = taken.saturating_sub(room);
-    for (column, least) in FLEXIBLE {
+    let of_id = if missing > 0 { telling(rows) } else { 0 };
+    for (column, least) in FLEXIBLE.into_iter().chain([(ID, of_id)]) {
         if let Some(width) = &mut widths[column] {
             let given = missing.min(width.saturating_sub(least));
             *width -= given;
             missing -= given;
         }
     }
-    if missing > 0
-        && let Some(width) = &mut widths[ID]
-    {
-        *width -= missing.min(width.saturating_sub(telling(rows)));
-    }
+    (widths, missing)
 }
 
 /// How much of the ids tells each from the others: the beginning of an id is as good as the whole of it.
@@ -246,11 +267,19 @@ mod tests {
                 "{lines:?}"
             );
         }
-        // What is left of an id still tells it from the others, and is its beginning.
+        // What is left of an id still tells it from the others, and is its beginning; the slot went before it.
+        let lines = shown(&rows, in_room(66));
+        assert!(!lines[0].contains("SLOT"), "{lines:?}");
+        assert!(lines[1].starts_with("1795965109941-web    "), "{lines:?}");
+        assert!(lines[2].starts_with("1795965109941-websi  "), "{lines:?}");
+        assert!(lines[3].starts_with("1795965109955-w      "), "{lines:?}");
+        // Then columns go, and at last there are three.
+        for room in 50..75 {
+            let lines = shown(&rows, in_room(room));
+            assert!(lines.iter().all(|line| width(line) <= room), "{lines:?}");
+        }
         let lines = shown(&rows, in_room(10));
-        assert!(lines[1].starts_with("1795965109941-web   web"), "{lines:?}");
-        assert!(lines[2].starts_with("1795965109941-webs  web"), "{lines:?}");
-        assert!(lines[3].starts_with("1795965109955-w     web"), "{lines:?}");
+        assert_eq!(lines[0], "ID                  STATE             COMMAND");
         for room in 0..80 {
             let strict = Look {
                 strict: true,

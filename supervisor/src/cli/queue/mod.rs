@@ -15,6 +15,7 @@ use state_machine::record::{After, AfterWhen};
 use super::announce::announce;
 use super::arguments::{duration, flag, json, option, resolve};
 use super::background::ensure_supervised;
+use super::parting::say_if_interrupted;
 use super::wait::to_the_end;
 use super::{Verb, exit, print, spec, when};
 use crate::error::{Error, Result};
@@ -117,14 +118,18 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     announce(&job, matches)?;
     supervised?;
     let follows = matches.get_flag("follow");
+    if !follows && !matches.get_flag("wait") {
+        return Ok(0);
+    }
+    let id = job.id();
+    say_if_interrupted(format!(
+        "{id} runs on, or waits for its turn; end it with: outlive stop {id}"
+    ))?;
     if follows {
         super::log::follow_job(&job)?;
     }
-    if follows || matches.get_flag("wait") {
-        let view = to_the_end(&job)?;
-        return Ok(exit_code(view.state, &view.status));
-    }
-    Ok(0)
+    let view = to_the_end(&job)?;
+    Ok(exit_code(view.state, &view.status))
 }
 
 fn if_running(matches: &ArgMatches) -> IfRunning {

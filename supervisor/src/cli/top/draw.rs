@@ -16,14 +16,14 @@ use crate::cli::print::{cut, safe};
 /// What keys do, most important first: what there is no room for is left out.
 const HELP: [(&str, &str); 10] = [
     ("q", "quit"),
-    ("↑↓", "choose"),
+    ("↑↓", "row"),
     ("p", "pause"),
     ("r", "resume"),
     ("s", "stop"),
     ("R", "restart"),
     ("/", "filter"),
-    ("a", "all/project"),
-    ("Tab", "output/slots"),
+    ("a", "all"),
+    ("Tab", "panel"),
     ("e", "errors"),
 ];
 
@@ -278,10 +278,14 @@ fn help(pen: &mut Pen<'_>, app: &App) {
     }
     let mut at = 0;
     for (key, does) in HELP {
-        pen.put(at, key, Style::new().add_modifier(Modifier::BOLD));
         let does_at = at + key.chars().count() + 1;
+        let end = does_at + does.chars().count();
+        if end > usize::from(pen.area.width) {
+            break;
+        }
+        pen.put(at, key, Style::new().add_modifier(Modifier::BOLD));
         pen.put(does_at, does, Style::new());
-        at = does_at + does.chars().count() + 2;
+        at = end + 2;
     }
     pen.next();
 }

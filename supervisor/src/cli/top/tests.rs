@@ -256,7 +256,7 @@ fn a_picture_has_everything_in_its_place() {
             "built",
             "",
             "",
-            "q quit  ↑↓ choose  p pause  r resume  s stop  R restart  / filter  a …",
+            "q quit  ↑↓ row  p pause  r resume  s stop  R restart  / filter  a all",
         ]
     );
     let buffer = terminal.backend().buffer();
