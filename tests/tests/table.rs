@@ -147,7 +147,9 @@ fn a_terminal_has_colours_and_gets_lines_that_fit() {
         terminal.coloured_screen()
     );
     terminal.until_intact();
-    terminal.type_line("export NO_COLOR=1");
+    terminal.type_line("export NO_COLOR=1; clear");
+    // The list that is waited for below is the next one.
+    terminal.until("it is clear", |screen| !screen.contains(failed.id()));
     terminal.run("list");
     terminal.until("the list", |screen| screen.contains(failed.id()));
     assert!(!terminal.coloured_screen().contains("\x1b[31m"));
