@@ -67,9 +67,9 @@ fn list(matches: &[JobId]) -> String {
     }
 }
 
-/// The one job that `query` names: an exact id before anything else, then a name or a reference (of several the one
-/// still going), then a task (the job of it that is still going, else its newest), then a prefix of exactly one id. A prefix is a guess at an id and must hit one only: "the one still
-/// going" would let a slip of the finger stop whatever runs.
+/// The one job that `query` names: an exact id before anything else; then a name or a reference, or else a task, and of several
+/// jobs the one still going; of a task whose jobs have all ended the newest; then a prefix of exactly one id. A prefix is a guess at
+/// an id and must hit one only: "the one still going" would let a slip of the finger stop whatever runs.
 pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolved> {
     if let Some(exact) = candidates.iter().find(|job| job.id.as_str() == query) {
         return Ok(exact.id.clone());
@@ -88,19 +88,24 @@ pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolve
         .iter()
         .filter(|job| job.is_named_by(query))
         .collect();
-    let going: Vec<&Candidate> = named.iter().copied().filter(|job| !job.ended).collect();
-    let of_task = candidates
-        .iter()
-        .filter(|job| job.task.as_deref() == Some(query));
-    let matches = if going.len() == 1 {
-        going
-    } else if let Some(last) = of_task.max_by_key(|job| (!job.ended, &job.id)) {
-        vec![last]
-    } else if named.is_empty() {
-        let begins = |job: &&Candidate| job.id.as_str().starts_with(query);
-        candidates.iter().filter(begins).collect()
-    } else {
-        named
+    let is_of_task = |job: &&Candidate| job.task.as_deref() == Some(query);
+    let matches = match still_going(&named).as_slice() {
+        [only] => vec![*only],
+        // What bears the name and is of no task of that name is meant as much as the task.
+        _ if !named.iter().all(is_of_task) => named,
+        _ => {
+            let of_task: Vec<&Candidate> = candidates.iter().filter(is_of_task).collect();
+            match of_task.iter().max_by_key(|job| &job.id) {
+                Some(newest) => match still_going(&of_task) {
+                    going if going.is_empty() => vec![*newest],
+                    going => going,
+                },
+                None => {
+                    let begins = |job: &&Candidate| job.id.as_str().starts_with(query);
+                    candidates.iter().filter(begins).collect()
+                }
+            }
+        }
     };
     match matches.as_slice() {
         [] => Err(unknown()),
@@ -114,6 +119,10 @@ pub fn resolve(query: &str, candidates: &[Candidate]) -> Result<JobId, Unresolve
             })
         }
     }
+}
+
+fn still_going<'a>(jobs: &[&'a Candidate]) -> Vec<&'a Candidate> {
+    jobs.iter().copied().filter(|job| !job.ended).collect()
 }
 
 #[cfg(test)]
@@ -148,6 +157,14 @@ mod tests {
         for query in ["one-shot", "13"] {
             assert_eq!(resolve(query, &jobs).unwrap().as_str(), "13-one_2d_shot");
         }
+        // Of two under way neither is taken for the other.
+        jobs[0].ended = false;
+        jobs[1].ended = false;
+        let both = resolve("one-shot", &jobs).unwrap_err();
+        assert!(
+            matches!(&both, Unresolved::Ambiguous { matches, .. } if matches.len() == 2),
+            "{both}"
+        );
         let said = resolve("one-shut", &jobs).unwrap_err().to_string();
         assert_eq!(said, "no job is called 'one-shut'; 'one-shot' was meant?");
     }

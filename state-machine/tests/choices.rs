@@ -13,11 +13,11 @@ use state_machine::retry::Retry;
 /// Jobs whose ids, names and references are often the beginning of one another.
 fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
     let word = "[12][2aA-]{0,3}";
-    vec((word, of(word), of(word), any::<bool>()), 0..6).prop_map(|jobs| {
+    vec((word, of(word), of(word), of(word), any::<bool>()), 0..6).prop_map(|jobs| {
         let mut seen = Vec::new();
         jobs.into_iter()
-            .map(|(id, name, reference, ended)| Candidate {
-                task: None,
+            .map(|(id, name, reference, task, ended)| Candidate {
+                task,
                 id: JobId::parse(&id).expect("no separator and no dot"),
                 name,
                 reference,
@@ -32,8 +32,9 @@ fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
     })
 }
 
-/// "JOB is an exact id; else a name or a reference (ignoring case), and where several match the one still going; else a
-/// prefix of one id only; else an error that lists them."
+/// "JOB is an exact id; else a name or a reference (ignoring case), and where several match the one still going; else a task, where
+/// all that match are of it: the one still going, or the newest where none is; else a prefix of one id only; else an error that
+/// lists them."
 fn resolve_twin(query: &str, jobs: &[Candidate]) -> Result<JobId, Vec<JobId>> {
     let (mut named, mut begun) = (Vec::new(), Vec::new());
     for job in jobs {
@@ -56,7 +57,16 @@ fn resolve_twin(query: &str, jobs: &[Candidate]) -> Result<JobId, Vec<JobId>> {
     if going.len() == 1 {
         return Ok(going[0].id.clone());
     }
-    let matches = if named.is_empty() { begun } else { named };
+    let mut of_task: Vec<_> = jobs.iter().collect();
+    of_task.retain(|job| job.task.as_deref() == Some(query));
+    of_task.sort_by_key(|job| (!job.ended, job.id.clone()));
+    let others = named.iter().any(|job| job.task.as_deref() != Some(query));
+    let matches = match of_task.last() {
+        Some(last) if !others && last.ended => vec![*last],
+        Some(_) if !others => of_task.into_iter().filter(|job| !job.ended).collect(),
+        _ if named.is_empty() => begun,
+        _ => named,
+    };
     if matches.len() == 1 {
         return Ok(matches[0].id.clone());
     }

@@ -121,7 +121,7 @@ pub enum Error {
         why: String,
     },
     /// The store has a supervisor already.
-    #[error("the store has a supervisor already{}", pid.map_or(String::new(), |pid| format!(" (process {pid})")))]
+    #[error("the store has a supervisor already{}", pid.map_or("; which process that is cannot be seen from here".into(), |pid| format!(" (process {pid})")))]
     Supervised {
         /// Who says to be it.
         pid: Option<u32>,

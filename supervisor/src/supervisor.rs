@@ -1,16 +1,18 @@
 //! The supervisor, as an embedding program and the command line start it: a thread with a system of actors on it. Starting,
 //! stopping and asking; what it does is in `actors/`.
 
+mod signature;
+
 use std::io;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::prelude::*;
-use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit, test_kill_process};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use state_machine::protocol::supervise::{Supervision, claim_supervision, is_supervised};
 use tokio::sync::oneshot;
 
+use self::signature::{Lingering, sign};
 use crate::actors::{Drain, Reload, Root, Settings, Shutdown, Status};
 use crate::disk::LockFile;
 use crate::error::{Error, Result};
@@ -18,6 +20,7 @@ use crate::store::Store;
 use crate::watcher::Watcher;
 use crate::worker::Launcher;
 
+pub(crate) use self::signature::holder;
 pub use crate::socket::{PoolReport, StatusReport};
 
 /// How a supervisor is to be.
@@ -46,12 +49,6 @@ const BLOCKING_THREADS: usize = 64;
 const THREAD_STAYS: Duration = Duration::from_secs(5);
 /// How many different notices wait at most before they become one that says "look at everything".
 const NOTICES: usize = 4096;
-/// How long the lock of a supervisor that is gone is asked for. What it was about to execute is executed within milliseconds,
-/// more where the machine is loaded.
-const LINGERS: Duration = Duration::from_secs(2);
-/// How long is waited in between.
-const ASKED_EVERY: Duration = Duration::from_millis(5);
-
 /// A supervisor that runs in this process. It ends when this is dropped; the jobs run on.
 ///
 /// ```no_run
@@ -220,31 +217,36 @@ impl Store {
     }
 }
 
-/// Become the supervisor of the store.
-///
-/// One that was killed while it executed something, as a spawner, leaves a child that has its lock until it is executed
-/// (F8). So a lock whose holder is gone is asked for again; one whose holder lives is refused at once.
+/// Become the supervisor of the store. A lock that is held by what is left of one is asked for again; one whose holder lives is refused
+/// at once.
 fn claim(store: &Store) -> Result<LockFile> {
-    let asked = Instant::now();
+    let lingering = Lingering::of(store);
     loop {
-        match claim_supervision(&mut store.disk())? {
-            Supervision::Ours(lock) => return Ok(lock),
-            Supervision::Taken => {}
+        if let Supervision::Ours(lock) = claim_supervision(&mut store.disk())? {
+            return Ok(lock);
         }
-        let pid = holder(store);
-        if !pid.is_some_and(is_gone) || asked.elapsed() > LINGERS {
+        if !lingering.is_waited_for() {
+            let pid = holder(store).filter(|_| !signature::is_gone(store));
             return Err(Error::Supervised { pid });
         }
-        tracing::debug!(pid, "the supervisor is gone, and its lock is held yet");
-        std::thread::sleep(ASKED_EVERY);
     }
 }
 
-/// Whether there is no such process. Decides only how long is waited: a process of another namespace counts as gone, and
-/// one that has the number of another does not.
-fn is_gone(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+/// Whether the store has a supervisor that lives. One that was killed has its lock for a moment yet, and sees no job any more.
+///
+/// # Errors
+///
+/// When the lock cannot be asked.
+pub(crate) fn has_living(store: &Store) -> Result<bool> {
+    let lingering = Lingering::of(store);
+    loop {
+        if !store.is_supervised()? {
+            return Ok(false);
+        }
+        if !lingering.is_waited_for() {
+            return Ok(true);
+        }
+    }
 }
 
 /// Be the thread of a supervisor.
@@ -284,24 +286,6 @@ fn cannot_start(why: &dyn std::fmt::Display) -> Error {
 
 fn gone() -> Error {
     Error::Worker("the supervisor has ended".into())
-}
-
-/// Write down who has the lock, for people: nothing is ever concluded from it.
-fn sign(store: &Store) {
-    let signed = std::fs::write(lock_path(store), format!("{}\n", std::process::id()));
-    if let Err(error) = signed {
-        tracing::debug!(%error, "the lock is not signed");
-    }
-}
-
-/// Who says to have the lock.
-pub(crate) fn holder(store: &Store) -> Option<u32> {
-    let signed = std::fs::read_to_string(lock_path(store)).ok()?;
-    signed.trim().parse().ok()
-}
-
-fn lock_path(store: &Store) -> std::path::PathBuf {
-    store.root().join("supervisor.lock")
 }
 
 /// A supervisor may have thousands of jobs and clients. Says what the limit was, which workers and commands are to have.

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use outlive_tests::{Bench, Client, Dice, Job, Supervisor, bench, until};
+use outlive_tests::{Bench, Client, Dice, Job, Supervisor, bench, rounds, state_of, until};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -215,7 +215,13 @@ fn a_dead_supervisors_socket_is_replaced() {
 fn the_lock_of_a_supervisor_that_is_gone_is_waited_for() {
     let bench = bench!();
     let first = bench.supervise_ready();
-    first.kill();
+    // A zombie is as gone as can be: whoever ends one and starts another need not have waited for it.
+    first.signal(Signal::KILL);
+    let threads = || fs::read_dir(format!("/proc/{}/task", first.pid()));
+    until("nothing is left of it but its end", || {
+        let pid = i32::try_from(first.pid()).ok();
+        pid.and_then(state_of) == Some('Z') && threads().is_ok_and(|threads| threads.count() == 1)
+    });
     let inherited = fs::File::open(bench.root().join("supervisor.lock")).unwrap();
     flock(&inherited, FlockOperation::LockExclusive).unwrap();
     let mut second = bench.supervise();
@@ -230,8 +236,26 @@ fn the_lock_of_a_supervisor_that_is_gone_is_waited_for() {
     // Nor without an end: who has it may be nobody's child.
     let foreign = fs::File::open(bench.root().join("supervisor.lock")).unwrap();
     flock(&foreign, FlockOperation::LockExclusive).unwrap();
-    bench.run(["supervise"]).expect(6);
+    let refused = bench.run(["supervise"]).expect(6);
+    assert!(
+        refused.errors().contains("cannot be seen from here"),
+        "{refused:?}"
+    );
     drop(foreign);
+    bench.audit();
+}
+
+/// B18. A job that was queued right after the supervisor was killed lay there, as nobody had seen that one end.
+#[test]
+fn whoever_queues_after_a_supervisor_was_killed_is_seen() {
+    let bench = bench!();
+    for _ in 0..rounds(20) {
+        let killed = bench.supervise_ready();
+        killed.signal(Signal::KILL);
+        let job = bench.job(&bench.run(["queue", "--", "true"]).expect(0).text());
+        assert_eq!(job.wait(), 0);
+        bench.run(["supervisor", "stop"]).expect(0);
+    }
     bench.audit();
 }
 

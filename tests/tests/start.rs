@@ -343,6 +343,17 @@ fn standard_input_is_nothing_or_the_file_that_was_named() {
     let job = bench.start(["--stdin", "input", "--", "cat"]);
     assert_eq!(job.wait(), 0);
     assert_eq!(job.log(), b"\x00\xffbytes\n");
+    // A name of what this process has open means that file, and not what the worker has open.
+    for own in ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+        let words = ["run", "--wait", "--stdin", own, "--", "cat"];
+        let verb = bench.verb_after("exec < input", words);
+        let job = bench.job(&bench.end(verb).expect(0).text());
+        assert_eq!(job.log(), b"\x00\xffbytes\n");
+        let piped = bench.verb(words);
+        let limit = outlive_tests::DEADLINE;
+        let refused = outlive_tests::Ran::run_with_input(piped, b"lost", limit).expect(2);
+        assert!(refused.errors().contains(own), "{refused:?}");
+    }
     bench.audit();
 }
 

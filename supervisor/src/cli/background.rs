@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::exit;
 use crate::error::{DiskError, Error, Result};
 use crate::store::Store;
+use crate::supervisor::has_living;
 
 /// What a supervisor says to who started it: it admits jobs.
 pub(super) const READY: &str = "ready";
@@ -33,7 +34,7 @@ const LOG_LIMIT: u64 = 8 << 20;
 /// But for one who asks from inside a job: a supervisor that he started would be a process of that job, and end with it, and
 /// so would the jobs of everybody that it started. He is told that his job waits.
 pub(super) fn ensure_supervised(store: &Store) -> Result<()> {
-    if store.is_supervised()? {
+    if has_living(store)? {
         return Ok(());
     }
     if std::env::var_os("OUTLIVE_JOB").is_some() {

@@ -140,8 +140,7 @@ pub(super) fn from(matches: &ArgMatches, config: &Config) -> Result<JobSpec> {
     spec.grace = time("grace").or(defaults.grace).unwrap_or(spec.grace);
     set_retry(&mut spec, matches);
     if let Some(file) = matches.get_one::<PathBuf>("stdin") {
-        let absolute = std::path::absolute(file);
-        spec.stdin = Some(absolute.map_err(|error| DiskError::new("find", file, error))?);
+        spec.stdin = Some(lasting(file)?);
     }
     let log_max = matches.get_one::<u64>("log-max").copied();
     spec.output.max_bytes = log_max.or(defaults.log_max).filter(|max| *max > 0);
@@ -229,4 +228,23 @@ fn set_environment(spec: &mut JobSpec, matches: &ArgMatches) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Names that mean what this process has open.
+const OWN: [&str; 4] = ["/dev/stdin", "/dev/fd", "/proc/self", "/proc/thread-self"];
+
+/// The path of a file that is opened by another process, later.
+fn lasting(file: &Path) -> Result<PathBuf> {
+    let absolute =
+        std::path::absolute(file).map_err(|error| DiskError::new("find", file, error))?;
+    if !OWN.iter().any(|own| absolute.starts_with(own)) {
+        return Ok(absolute);
+    }
+    match std::fs::canonicalize(&absolute) {
+        Ok(real) if !real.starts_with("/proc") => Ok(real),
+        _ => Err(Error::Usage(format!(
+            "--stdin {}: that is no file here that the job could open later; write what it is to read to one",
+            file.display()
+        ))),
+    }
 }

@@ -7,6 +7,7 @@ use state_machine::protocol::look::View;
 
 use super::arguments::{all, duration, flag, jobs, json, resolve};
 use super::scope::Scope;
+use super::wait::until_the_slot_is_left;
 use super::{Verb, exit, print};
 use crate::clock;
 use crate::error::{Error, Result};
@@ -186,7 +187,21 @@ fn stop_all(jobs: &[Job], until: Option<Duration>) -> Vec<(&Job, Result<Stopped>
                 Some(ended) => Ok(ended),
                 None => job.see_stop_through(left()),
             });
+            let stopped = stopped.and_then(|stopped| {
+                leave_slot(job, left())?;
+                Ok(stopped)
+            });
             (job, stopped)
         })
         .collect()
+}
+
+/// Nothing is left of a job once its slot is left.
+fn leave_slot(job: &Job, timeout: Option<Duration>) -> Result<()> {
+    match job.look() {
+        Ok(view) => until_the_slot_is_left(job.store(), &view, timeout),
+        // A sweep was faster.
+        Err(Error::Gone(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

@@ -72,8 +72,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         };
     }
     if matches.get_flag("stop") {
-        told.let_keys_end().map_err(cannot_hear)?;
-        exit::say("stopping the tasks; Ctrl-C once more does not wait for that");
+        let keys = told.let_keys_end().map_err(cannot_hear)?;
+        exit::say(if keys {
+            "stopping the tasks; Ctrl-C once more does not wait for that"
+        } else {
+            "stopping the tasks"
+        });
         stop_what_is_there(&store, &tasks, &names, &is_over)?;
     } else {
         exit::say("the tasks run on; end them with: outlive stop");
@@ -194,7 +198,7 @@ fn follow(job: Job, joined: bool, prefix: Arc<[u8]>) -> JoinHandle<bool> {
         if let Err(error) = followed {
             exit::say(&format!("{}: {error}", job.id()));
         }
-        match job.look() {
+        match job.look().and_then(|view| job.confirmed(view)) {
             Ok(view) => {
                 exit::say(&format!("{} is {}", job.id(), print::condition(&view)));
                 // Who has seen enough of one that runs on is told nothing else of it.

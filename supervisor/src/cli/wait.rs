@@ -80,7 +80,11 @@ pub(super) fn to_the_end(job: &Job) -> Result<View> {
 }
 
 /// Whoever waits for a job that works in a slot may want the slot next.
-fn until_the_slot_is_left(store: &Store, view: &View, timeout: Option<Duration>) -> Result<()> {
+pub(super) fn until_the_slot_is_left(
+    store: &Store,
+    view: &View,
+    timeout: Option<Duration>,
+) -> Result<()> {
     let pool = view.descriptor.pool.as_deref();
     let (Some(pool), Some(number)) = (pool, view.status.slot) else {
         return Ok(());

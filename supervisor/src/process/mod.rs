@@ -47,6 +47,16 @@ pub(crate) fn start_of_this_process() -> u64 {
     proc::Process::read(proc::own_pid()).map_or(0, |me| me.start)
 }
 
+/// Whether no process with this number does anything any more, or will in a moment. Who has the number of another that lives does not
+/// count as gone.
+pub(crate) fn is_gone(pid: u32) -> bool {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    pid.and_then(proc::Process::read)
+        .is_none_or(|it| it.is_dead() || it.is_being_killed())
+}
+
 /// Whether the process with this number that started then lives; `false` where that cannot be read.
 pub(crate) fn lives(pid: u32, started: u64) -> bool {
     let pid = i32::try_from(pid)

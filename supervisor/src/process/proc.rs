@@ -9,8 +9,11 @@ use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 
+use nix::libc::SIGKILL;
 use rustix::process::Pid;
 
+/// PF_EXITING, among the flags in `stat`.
+const EXITING: u32 = 0x4;
 /// PF_KTHREAD, among the flags in `stat`.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
@@ -29,6 +32,8 @@ pub(crate) struct Process {
     pub(crate) threads: u32,
     /// Whether it is a thread of the kernel and no program.
     pub(crate) kernel: bool,
+    /// Whether its first thread is on its way out.
+    pub(crate) exiting: bool,
     /// When it started, in clock ticks since boot. With the pid it names a process of this boot (F36).
     pub(crate) start: u64,
 }
@@ -60,12 +65,14 @@ impl Process {
         // The first after the name is field 3 of proc(5).
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).copied();
+        let flags: u32 = field(9)?.parse().ok()?;
         Some(Process {
             pid: positive(pid)?,
             comm,
             state: field(3)?.bytes().next()?,
             parent: positive(field(4)?.parse().ok()?),
-            kernel: field(9)?.parse::<u32>().ok()? & KERNEL_THREAD != 0,
+            kernel: flags & KERNEL_THREAD != 0,
+            exiting: flags & EXITING != 0,
             threads: field(20)?.parse().ok()?,
             start: field(22)?.parse().ok()?,
         })
@@ -79,23 +86,37 @@ impl Process {
 
     /// Whether `signal` ends it at once: it neither catches, ignores nor blocks it. No when that cannot be read.
     pub(crate) fn dies_of(&self, signal: i32) -> bool {
-        let Ok(status) = std::fs::read_to_string(format!("/proc/{}/status", self.pid)) else {
-            return false;
-        };
-        let has = |field: &str| {
-            let mask = status.lines().find_map(|line| line.strip_prefix(field))?;
-            let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-            Some(mask >> (signal - 1) & 1 == 1)
-        };
+        let status = self.status();
         ["SigCgt:", "SigIgn:", "SigBlk:", "ShdPnd:"]
             .into_iter()
-            .all(|field| has(field) == Some(false))
+            .all(|mask| is_in(&status, mask, signal) == Some(false))
+    }
+
+    /// Whether it was killed and has not noticed, or is on its way out.
+    pub(crate) fn is_being_killed(&self) -> bool {
+        let status = self.status();
+        self.exiting
+            || ["SigPnd:", "ShdPnd:"]
+                .into_iter()
+                .any(|mask| is_in(&status, mask, SIGKILL) == Some(true))
+    }
+
+    /// `/proc/PID/status`; nothing when that cannot be read.
+    fn status(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default()
     }
 
     /// Whether this is the process that `other` describes, and not a later one with its number.
     pub(crate) fn is_same(&self, other: &Process) -> bool {
         self.pid == other.pid && self.start == other.start
     }
+}
+
+/// Whether a signal is in a mask of a `status`; none where there is no such mask.
+fn is_in(status: &str, mask: &str, signal: i32) -> Option<bool> {
+    let mask = status.lines().find_map(|line| line.strip_prefix(mask))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    Some(mask >> (signal - 1) & 1 == 1)
 }
 
 /// As a message names it: `1234 (name, uninterruptible)`.

@@ -47,12 +47,13 @@ impl Told {
     }
 
     /// Whoever presses the keys once more does not want to wait: from here on they end this process at once. Other signals are
-    /// still only heard, as one that ends may come twice, from a terminal that is closed and from its shell.
-    pub(crate) fn let_keys_end(&mut self) -> io::Result<()> {
+    /// still only heard, as one that ends may come twice, from a terminal that is closed and from its shell. Says whether there are
+    /// such keys: what a script starts in the background ignores them.
+    pub(crate) fn let_keys_end(&mut self) -> io::Result<bool> {
         self.came = self.take()?;
         let keys = KEYS.into_iter().filter(|key| self.mask.contains(*key));
         keys.collect::<SigSet>().thread_unblock()?;
-        Ok(())
+        Ok(self.mask.contains(Signal::SIGINT))
     }
 
     fn take(&self) -> io::Result<Option<i32>> {

@@ -201,6 +201,15 @@ fn whoever_waited_for_a_job_can_have_its_slot() {
         let one = site.open();
         site.close(&one).expect(0);
     }
+    // Whoever stops a job is done with it, too.
+    for _ in 0..rounds(5) {
+        let job = site
+            .bench
+            .job(&run(&site, &[], "sleep 600").expect(0).text());
+        job.stop(0);
+        let one = site.open();
+        site.close(&one).expect(0);
+    }
     // What a job leaves behind is not waited for.
     let job = run(&site, &[], "setsid sleep 600 & sleep 0.01")
         .expect(0)

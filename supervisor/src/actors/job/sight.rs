@@ -68,7 +68,9 @@ fn try_sight(job: &Job, known: Option<Descriptor>, ended: Option<Vec<After>>) ->
 
 /// How a job that this one comes after stands.
 fn seen(job: &Job, after: &After) -> dependency::Seen {
-    match job.store().job(&after.job).look() {
+    let before = job.store().job(&after.job);
+    // What comes after an end relies on it (R19).
+    match before.look().and_then(|view| before.confirmed(view)) {
         Ok(view) => dependency::Seen::State(view.state),
         Err(Error::Gone(_)) => dependency::Seen::Gone,
         Err(_) => dependency::Seen::Damaged,
