@@ -335,6 +335,11 @@ fn a_limit_is_never_exceeded_by_more_than_a_chunk() {
             "{}",
             job.shown()
         );
+        let printed = bench.run(["log", job.id()]).expect(0);
+        assert!(
+            printed.errors().contains("bytes were dropped"),
+            "{printed:?}"
+        );
     }
     bench.audit();
 }

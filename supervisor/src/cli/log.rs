@@ -56,6 +56,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         follow(&job, &streams, start)?;
         return Ok(0);
     }
+    if start == Start::Top {
+        say_what_is_missing(&job)?;
+    }
     for stream in streams {
         let printed = match stream {
             Stream::Out(name) => output::print(&job.dir(), name, start, &mut io::stdout().lock()),
@@ -64,6 +67,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         printed.map_err(|error| lost(&job, stream.name(), error))?;
     }
     Ok(0)
+}
+
+/// What is printed from its beginning may begin in the middle of a line.
+fn say_what_is_missing(job: &Job) -> Result<(), Error> {
+    if let Some(bytes) = job.look()?.status.dropped_bytes {
+        exit::say(&format!(
+            "older output is missing: {bytes} bytes were dropped, as --log-max has it"
+        ));
+    }
+    Ok(())
 }
 
 /// A stream of a job, and where it is printed.
