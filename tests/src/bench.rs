@@ -28,6 +28,9 @@ pub const MARKER: &str = "OUTLIVE_TEST_BENCH";
 /// The variable that says after how much of what it asks of the disk the binary under test is killed.
 pub const DIE_AFTER: &str = "OUTLIVE_TEST_DIE_AFTER";
 
+/// The variable that names a file for the binary under test: once that is gone, its directory cannot be synced.
+pub const UNSYNCED: &str = "OUTLIVE_TEST_UNSYNCED";
+
 /// Where tapes are kept, from the root of a store.
 pub const TAPES: &str = "../tape";
 

@@ -30,7 +30,7 @@ mod terminal;
 mod until;
 
 pub use audit::{LEGAL, is_terminal};
-pub use bench::{Background, Bench, Bystander, DIE_AFTER, MARKER, TAPES};
+pub use bench::{Background, Bench, Bystander, DIE_AFTER, MARKER, TAPES, UNSYNCED};
 pub use census::{Process, is_blocked, is_ignored, state_of};
 pub use client::Client;
 pub use files::{program_at, tree_of};

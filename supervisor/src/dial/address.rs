@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, fchmod, openat};
 use rustix::io::Errno;
@@ -30,7 +30,7 @@ pub(crate) fn listen(root: &Path) -> io::Result<UnixListener> {
     let socket = stream_socket()?;
     // What is bound has the mode of the socket, less the mask; never more, not even for a moment.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-    at(root, NEW, |address| bind(&socket, address))?;
+    at(&new, |address| bind(&socket, address))?;
     rustix::net::listen(&socket, BACKLOG)?;
     std::fs::rename(&new, root.join(NAME))?;
     Ok(UnixListener::from(socket))
@@ -38,10 +38,15 @@ pub(crate) fn listen(root: &Path) -> io::Result<UnixListener> {
 
 /// Connect to the socket. Does not wait: where nobody takes the connection now, that is an error. Nor does what is read and
 /// written then.
-pub(crate) fn connect(root: &Path) -> io::Result<UnixStream> {
-    let socket = stream_socket()?;
-    at(root, NAME, |address| rustix::net::connect(&socket, address))?;
-    Ok(UnixStream::from(socket))
+pub(super) fn connect(root: &Path) -> io::Result<UnixStream> {
+    reach(&root.join(NAME))
+}
+
+/// As [`connect`], to a socket that may have been moved.
+pub(crate) fn reach(socket: &Path) -> io::Result<UnixStream> {
+    let stream = stream_socket()?;
+    at(socket, |address| rustix::net::connect(&stream, address))?;
+    Ok(UnixStream::from(stream))
 }
 
 /// Remove the socket. Whoever does still holds the lock of the supervisor.
@@ -62,26 +67,24 @@ fn stream_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Do something with the address of a name in the root.
-fn at(
-    root: &Path,
-    name: &str,
-    work: impl FnOnce(&SocketAddrUnix) -> Result<(), Errno>,
-) -> io::Result<()> {
-    if let Ok(address) = SocketAddrUnix::new(root.join(name)) {
+/// Do something with the address of a path, however long that is.
+fn at(path: &Path, work: impl FnOnce(&SocketAddrUnix) -> Result<(), Errno>) -> io::Result<()> {
+    if let Ok(address) = SocketAddrUnix::new(path) {
         return Ok(work(&address)?);
     }
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = openat(CWD, root, flags, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}/{name}", dir.as_raw_fd());
-    Ok(work(&SocketAddrUnix::new(path)?)?)
+    let dir = openat(CWD, dir, flags, Mode::empty())?;
+    let near = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name);
+    Ok(work(&SocketAddrUnix::new(near)?)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::path::PathBuf;
 
     /// Directories within `dir` until the path is at least so long.
     fn deep(dir: &Path, length: usize) -> PathBuf {

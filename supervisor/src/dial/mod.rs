@@ -6,6 +6,6 @@ mod address;
 mod conversation;
 mod subscription;
 
-pub(crate) use address::{listen, withdraw};
+pub(crate) use address::{listen, reach, withdraw};
 pub(crate) use conversation::{Conversation, Reply};
 pub(crate) use subscription::{Heard, Subscription, Teller};

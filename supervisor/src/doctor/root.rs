@@ -1,10 +1,11 @@
 //! The root of a store: its directories, its locks, its configuration, and what else stands in it.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::{Finding, Mend, kind, modes, names, stray};
+use crate::dial::reach;
 use crate::error::Result;
 use crate::store::{DIRECTORIES, Store};
 
@@ -132,15 +133,15 @@ fn of_socket(root: &Path) -> Option<Finding> {
     Some(finding.mended_by(Mend::Socket))
 }
 
-/// Whether nobody listens at a socket.
+/// Whether nobody listens at a socket that is there.
 pub(super) fn is_dead(socket: &Path) -> bool {
-    UnixStream::connect(socket)
-        .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    reach(socket).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
-/// Whether somebody listens at a socket.
-pub(super) fn is_served(socket: &Path) -> bool {
-    UnixStream::connect(socket).is_ok()
+/// Whether somebody may listen at a socket: one that cannot be reached is not known to be served by nobody.
+pub(super) fn may_be_served(socket: &Path) -> bool {
+    let by_nobody = [ErrorKind::ConnectionRefused, ErrorKind::NotFound];
+    !reach(socket).is_err_and(|error| by_nobody.contains(&error.kind()))
 }
 
 fn set_aside(root: &Path) -> Result<Option<Finding>> {

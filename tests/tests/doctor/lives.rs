@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive_tests::{Dice, bench, program_at, rounds, until};
+use outlive_tests::{Dice, UNSYNCED, bench, program_at, rounds, until};
 
 use crate::site::{Template, set_mode};
 use crate::snapshot::{Entry, keeps, take};
@@ -75,16 +75,45 @@ fn a_supervisor_goes_on_beside_the_doctor() {
 #[test]
 fn a_supervisor_without_its_lock_gets_no_other_beside_it() {
     let bench = bench!();
-    let supervisor = bench.supervise_ready();
-    let lock = bench.root().join("supervisor.lock");
-    fs::remove_file(&lock).unwrap();
-    fs::create_dir(&lock).unwrap();
-    let ran = bench.run(["doctor", "--fix"]).expect(1);
-    assert!(ran.text().contains("outlive supervisor stop"), "{ran:?}");
-    assert!(lock.is_dir());
-    supervisor.end();
-    bench.run(["doctor", "--fix"]).expect(0);
-    assert!(lock.is_file());
+    // The address of a socket has no room for the path of the second.
+    for root in [bench.root(), bench.dir().join("d".repeat(120))] {
+        let verb = |arguments: &[&str]| {
+            let mut verb = bench.verb(arguments);
+            verb.env("OUTLIVE_ROOT", &root);
+            verb
+        };
+        let supervisor = bench.supervise_ready_by(verb(&["supervise", "--log-level", "debug"]));
+        let lock = root.join("supervisor.lock");
+        fs::remove_file(&lock).unwrap();
+        fs::create_dir(&lock).unwrap();
+        let ran = bench.end(verb(&["doctor", "--fix"])).expect(1);
+        assert!(ran.text().contains("outlive supervisor stop"), "{ran:?}");
+        assert!(lock.is_dir());
+        supervisor.end();
+        bench.end(verb(&["doctor", "--fix"])).expect(0);
+        assert!(lock.is_file());
+    }
+    bench.audit();
+}
+
+#[test]
+fn the_socket_of_a_dead_supervisor_is_found_at_the_end_of_a_long_path() {
+    let bench = bench!();
+    let root = bench.dir().join("d".repeat(120));
+    let verb = |arguments: &[&str]| {
+        let mut verb = bench.verb(arguments);
+        verb.env("OUTLIVE_ROOT", &root);
+        verb
+    };
+    let supervise = verb(&["supervise", "--log-level", "debug"]);
+    bench.supervise_ready_by(supervise).kill();
+    bench.crashes();
+    let socket = root.join("supervisor.sock");
+    assert!(socket.exists());
+    let found = bench.end(verb(&["doctor"])).expect(0);
+    assert!(found.text().contains("is gone"), "{found:?}");
+    bench.end(verb(&["doctor", "--fix"])).expect(0);
+    assert!(!socket.exists());
     bench.audit();
 }
 
@@ -129,6 +158,46 @@ fn a_doctor_that_is_killed_has_lost_nothing() {
         }
         site.bench.audit();
     }
+    template.audit();
+}
+
+/// The end of a session that is not known to be on disk is not told as done, and what the session said is kept.
+#[test]
+fn a_void_session_whose_end_cannot_be_synced_is_kept_and_told_of() {
+    let template = Template::new(bench!());
+    let site = template.site(bench!());
+    let void = "sessions/w-17.json";
+    site.copy(&format!("sessions/{}.json", site.token), void);
+    site.edit(void, |session| session["token"] = "w-17".into());
+    let said = site.read(void);
+    let mut fix = site.bench.verb(["doctor", "--fix", "--json"]);
+    fix.env(UNSYNCED, site.path(void));
+    let report = site.bench.end(fix).expect(0).json();
+    assert!(!site.path(void).exists());
+    assert_eq!(report["mended"], serde_json::json!([]), "{report}");
+    let findings = report["findings"].as_array().unwrap();
+    let told = |kind: &str| findings.iter().find(|finding| finding["kind"] == kind);
+    let finding = told("session-void").unwrap();
+    assert_eq!(finding["mendable"], false, "{report}");
+    let advice = finding["advice"].as_str().unwrap();
+    assert!(advice.contains("sync"), "{advice}");
+    assert!(told("set-aside").is_some(), "{report}");
+    let runs: Vec<_> = fs::read_dir(site.path("broken"))
+        .unwrap()
+        .map(|run| run.unwrap().path())
+        .collect();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(fs::read(runs[0].join(void)).unwrap(), said);
+
+    site.remove("sessions");
+    site.rename("sessions.away", "sessions");
+    let (code, report) = site.doctor(&["--fix"]);
+    assert_eq!(code, 0, "{report}");
+    site.bench.run(["pool", "close", &site.token]).expect(0);
+    for id in [&site.running, &site.paused, &site.queued] {
+        site.bench.job(id).stop(0);
+    }
+    site.bench.audit();
     template.audit();
 }
 

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 
 use super::aside::{Aside, sync_parents};
 use crate::disk::LockFile;
-use crate::doctor::root::is_served;
+use crate::doctor::root::may_be_served;
 use crate::error::{DiskError, Error, Result};
 use crate::process::{Tenancy, all_marked, named};
 use crate::store::Store;
@@ -78,7 +78,7 @@ pub(super) fn make_lock(store: &Store, aside: &mut Aside, path: &Path) -> Result
     }
     // One that has lost his lock goes on: beside him there must be no other.
     let root = store.root();
-    if path == root.join("supervisor.lock") && is_served(&root.join("supervisor.sock")) {
+    if path == root.join("supervisor.lock") && may_be_served(&root.join("supervisor.sock")) {
         let why = "a supervisor is at work; end it with: outlive supervisor stop";
         return Err(Error::NotNow(why.into()));
     }

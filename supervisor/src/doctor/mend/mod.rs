@@ -9,11 +9,12 @@ mod keys;
 mod slots;
 
 use std::fs::{DirBuilder, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use self::aside::Aside;
-use super::root::is_dead;
+use super::root::{BROKEN, is_dead};
 use super::{Checkup, Finding, Mend, examine};
 use crate::error::{DiskError, Error, Result};
 use crate::store::{Store, ticket};
@@ -33,6 +34,7 @@ pub(crate) struct Mended {
 /// Mend what can be mended of what is found, and look again.
 pub(crate) fn mend(store: &Store, found: Checkup) -> Mended {
     let mut mended = Vec::new();
+    let mut half_mended = Vec::new();
     let mut left = found;
     let mut aside = Aside::new(store);
     for _ in 0..ROUNDS {
@@ -40,46 +42,87 @@ pub(crate) fn mend(store: &Store, found: Checkup) -> Mended {
         let did_something = !round.mended.is_empty();
         mended.extend(round.mended);
         left = examine(store);
-        for (finding, why) in round.failed {
-            let still = left
-                .findings
-                .iter_mut()
-                .filter(|it| it.mend == finding.mend);
-            for it in still {
-                it.advice = format!("it cannot be mended now: {why}; {}", it.advice);
+        for (finding, failure) in round.failed {
+            let why = &failure.why;
+            let mut is_found = false;
+            for it in &mut left.findings {
+                if it.mend == finding.mend {
+                    is_found = true;
+                    it.advice = format!("it cannot be mended now: {why}; {}", it.advice);
+                }
+            }
+            if !is_found && failure.is_of_disk {
+                half_mended.push(gone_by_half(finding, why));
             }
         }
         if !did_something || left.findings.iter().all(|finding| finding.mend.is_none()) {
             break;
         }
     }
-    see_what_is_gone(&mut mended, &left.findings);
-    Mended { mended, left }
+    // Somebody may have held what is left, or broken it again.
+    let mended = without(mended, &left.findings);
+    let half_mended = without(half_mended, &mended);
+    let half_mended = without(half_mended, &left.findings);
+    left.findings.extend(half_mended);
+    Mended {
+        mended,
+        left: left.in_order(),
+    }
 }
 
-/// Keep of what was mended that which is not found any more, each once: somebody may have held it, or broken it again.
-fn see_what_is_gone(mended: &mut Vec<Finding>, left: &[Finding]) {
+/// What is said of what is not found any more, though mending it has failed: that it is gone may not last, and something of it may be
+/// gone with it.
+fn gone_by_half(finding: Finding, why: &str) -> Finding {
+    Finding {
+        advice: format!(
+            "it is not found any more, but mending it failed on the way: {why}; look into {BROKEN}/ for what was set aside, and run the doctor again"
+        ),
+        mend: None,
+        ..finding
+    }
+}
+
+/// Of these findings those that are not among the others, each once.
+fn without(findings: Vec<Finding>, others: &[Finding]) -> Vec<Finding> {
     let is_same = |one: &Finding, other: &Finding| {
         (one.kind, &one.job, &one.path) == (other.kind, &other.job, &other.path)
     };
     let mut kept: Vec<Finding> = Vec::new();
-    for finding in mended.drain(..) {
-        let is_left = left.iter().any(|other| is_same(&finding, other));
-        if !is_left && !kept.contains(&finding) {
+    for finding in findings {
+        let is_other = others.iter().any(|other| is_same(&finding, other));
+        if !is_other && !kept.contains(&finding) {
             kept.push(finding);
         }
     }
-    *mended = kept;
+    kept
 }
 
 #[derive(Default)]
 struct Round {
     mended: Vec<Finding>,
-    failed: Vec<(Finding, String)>,
+    failed: Vec<(Finding, Failure)>,
+}
+
+/// Why something was not mended.
+#[derive(Clone, Debug)]
+struct Failure {
+    why: String,
+    /// Whether the disk did not let us. Where somebody was in the way or faster, it is his affair what became of it.
+    is_of_disk: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let faster = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+        Failure {
+            why: error.to_string(),
+            is_of_disk: matches!(&error, Error::Disk(fault) if !faster.contains(&fault.source.kind())),
+        }
+    }
 }
 
 fn mend_once(store: &Store, aside: &mut Aside, findings: &[Finding]) -> Round {
-    let mut done: Vec<(&Mend, Result<(), String>)> = Vec::new();
+    let mut done: Vec<(&Mend, Result<(), Failure>)> = Vec::new();
     let mut round = Round::default();
     for finding in findings {
         let Some(mend) = &finding.mend else {
@@ -88,13 +131,13 @@ fn mend_once(store: &Store, aside: &mut Aside, findings: &[Finding]) -> Round {
         // One step may mend several findings.
         let before = done.iter().position(|(step, _)| *step == mend);
         let at = before.unwrap_or_else(|| {
-            let tried = apply(store, aside, mend).map_err(|error| error.to_string());
+            let tried = apply(store, aside, mend).map_err(Failure::from);
             done.push((mend, tried));
             done.len() - 1
         });
         match &done[at].1 {
             Ok(()) => round.mended.push(finding.clone()),
-            Err(why) => round.failed.push((finding.clone(), why.clone())),
+            Err(failure) => round.failed.push((finding.clone(), failure.clone())),
         }
     }
     round
@@ -147,7 +190,7 @@ fn directory(aside: &mut Aside, path: &Path) -> Result<()> {
         aside.take(path)?;
     }
     match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         // Whatever the mask of this process has taken away.
         Ok(()) => chmod(path, 0o700),
         Err(error) => Err(DiskError::new("make the directory", path, error).into()),

@@ -191,9 +191,11 @@ pub(super) fn end_void(store: &Store, aside: &mut Aside, token: &Token) -> Resul
     };
     let kept = aside.keep(&path, &said)?;
     let taken = take_back(&mut disk, token);
-    if !matches!(taken, Ok(TakenBack::Over(_))) {
+    match &taken {
+        // It is removed first, and that is synced after: where it failed, it may be gone as well.
+        Ok(TakenBack::Over(_)) | Err(_) => {}
         // It still stands where it was, or somebody else has ended it.
-        aside.discard(&kept);
+        Ok(_) => aside.discard(&kept),
     }
     match taken? {
         TakenBack::Over(_) | TakenBack::NotOpen => Ok(()),
