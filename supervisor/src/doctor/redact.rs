@@ -46,6 +46,22 @@ const KEYS: [&str; 8] = [
     "auth",
     "account",
 ];
+/// Words that end as the names of secrets do, and are none.
+const HARMLESS: [&str; 13] = [
+    "monkey",
+    "donkey",
+    "turkey",
+    "hockey",
+    "jockey",
+    "whiskey",
+    "hotkey",
+    "compass",
+    "bypass",
+    "surpass",
+    "trespass",
+    "overpass",
+    "underpass",
+];
 /// How words begin that are secrets wherever they stand.
 const PREFIXES: [&str; 17] = [
     "ghp_",
@@ -222,8 +238,12 @@ fn is_secret_variable(name: &str) -> bool {
     if matches!(name, "PWD" | "OLDPWD") {
         return false;
     }
-    let last = parts(name).pop();
-    is_secret(name) || last.is_some_and(|last| matches!(last.as_str(), "key" | "pass"))
+    // Many are written without a sign before it: SSHPASS, DEPLOYKEY.
+    let is_last = |last: String| {
+        let ends_so = ["key", "pass"].iter().any(|end| last.ends_with(end));
+        ends_so && !HARMLESS.iter().any(|word| last.ends_with(word))
+    };
+    is_secret(name) || parts(name).pop().is_some_and(is_last)
 }
 
 /// Whether a name tells of a secret.
@@ -422,19 +442,25 @@ fn in_addresses(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Private keys as PEM has them, between their first line and their last. Of one of the two a log may be cut off.
+/// Private keys as PEM and PGP have them, between their first line and their last. Of one of the two a log may be cut off.
 fn private_keys(text: &str) -> Vec<Range<usize>> {
-    const ENDS: &str = "PRIVATE KEY-----";
+    const NAME: &str = "PRIVATE KEY";
     let mut found = Vec::new();
     let mut start = None;
     let mut seen = 0;
-    for (at, mark) in text.match_indices(ENDS) {
+    for (at, _) in text.match_indices(NAME) {
+        let name_end = at + NAME.len();
+        let mut ends = ["-----", " BLOCK-----"].into_iter();
+        let Some(rest) = ends.find(|rest| text[name_end..].starts_with(rest)) else {
+            continue;
+        };
+        let behind = name_end + rest.len();
         let before = &text[seen..at];
         let Some(dashes) = before.rfind("-----") else {
             continue;
         };
         if before[dashes..].starts_with("-----BEGIN ") {
-            start = Some(at + mark.len());
+            start = Some(behind);
         } else if before[dashes..].starts_with("-----END ") {
             let end = seen + dashes;
             let is_of_key =
@@ -445,7 +471,7 @@ fn private_keys(text: &str) -> Vec<Range<usize>> {
                 .take_while(is_of_key);
             found.push(start.take().unwrap_or(end - length.count())..end);
         }
-        seen = at + mark.len();
+        seen = behind;
     }
     found.extend(start.map(|start| start..text.len()));
     found
@@ -536,6 +562,18 @@ mod tests {
                 "-----BEGIN PUBLIC KEY-----\nMIIE",
                 "-----BEGIN PUBLIC KEY-----\nMIIE",
             ),
+            (
+                "x\n-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\nlQ/+=\n=abcd\n-----END PGP PRIVATE KEY BLOCK-----\ny",
+                "x\n-----BEGIN PGP PRIVATE KEY BLOCK-----[redacted]-----END PGP PRIVATE KEY BLOCK-----\ny",
+            ),
+            (
+                "it said: lQ/+=\n=abcd\n-----END PGP PRIVATE KEY BLOCK-----\ny",
+                "it said: [redacted]-----END PGP PRIVATE KEY BLOCK-----\ny",
+            ),
+            (
+                "-----BEGIN PGP PUBLIC KEY BLOCK-----\nmQ",
+                "-----BEGIN PGP PUBLIC KEY BLOCK-----\nmQ",
+            ),
             ("-update: 3", "-update: 3"),
         ] {
             assert_eq!(clean(text), expected);
@@ -559,9 +597,15 @@ mod tests {
         redactor.learn("DB_PASS", "dolphin");
         redactor.learn("LINES_TOKEN", "one\"two\nthree");
         redactor.learn("PWD", "/home/me");
+        redactor.learn("SSHPASS", "porpoise");
+        redactor.learn("DEPLOYKEY", "skeleton");
         redactor.learn("MONKEY", "banana");
+        redactor.learn("UI_HOTKEY", "ctrl-shift");
+        redactor.learn("PROXY_BYPASS", "localhost");
         for (text, expected) in [
             ("rails-master, dolphin", "[redacted], [redacted]"),
+            ("porpoise, skeleton", "[redacted], [redacted]"),
+            ("ctrl-shift at localhost", "ctrl-shift at localhost"),
             (r#"{"x":"one\"two\nthree"}"#, r#"{"x":"[redacted]"}"#),
             ("a banana in /home/me", "a banana in /home/me"),
         ] {
