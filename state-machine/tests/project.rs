@@ -233,6 +233,58 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
+fn what_the_file_says_is_quoted_as_it_stands_there() {
+    let cases = [
+        (
+            r#"grace = "expected a string""#,
+            "'expected a string' is no length of time",
+        ),
+        (
+            r#"grace = "invalid, expected a map""#,
+            "'invalid, expected a map' is no length of time",
+        ),
+        (
+            r#"needs = "x, expected a string""#,
+            "\"x, expected a string\", expected a list, as",
+        ),
+        (r#"grace = "1\n2""#, r"'1\n2' is no length of time"),
+    ];
+    for (line, why) in cases {
+        let said = refused(&format!("[task.web]\ncommand = \"x\"\n{line}\n"));
+        assert!(said.contains(why), "{line}: {said}");
+    }
+}
+
+#[test]
+fn an_address_may_name_a_user() {
+    let ready = |address: &str| {
+        let text = format!("[task.web]\ncommand = \"x\"\nready = {{ http = \"{address}\" }}\n");
+        Project::decode(text.as_bytes())
+    };
+    for address in [
+        "http://host",
+        "http://me:pw@host/health",
+        "http://me:pw@host:8080/health",
+        "http://me@host",
+        "http://me:p@w@host?x=a@b:c",
+        "http://me:pw@[::1]/health",
+        "http://[::1]:80/a@b",
+    ] {
+        assert!(ready(address).is_ok(), "{address}");
+    }
+    for address in [
+        "http://",
+        "http://me:pw@",
+        "http://me:80@/health",
+        "http://me:pw@:80/health",
+        "http://me:pw@host:none/health",
+        "http://host:none@",
+    ] {
+        assert!(ready(address).is_err(), "{address}");
+    }
+}
+
+#[test]
 fn a_stop_leaves_what_other_running_tasks_need() {
     let project = read(
         r#"

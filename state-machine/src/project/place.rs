@@ -42,18 +42,20 @@ impl BadProject {
     }
 }
 
-/// A message about a value of another kind names the kinds of the language that this is written in.
+/// A message about a value of another kind ends with the kind that is expected, as the language calls it that this is written in.
+/// What stands before that may be the user's own words.
 fn in_words(message: &str) -> String {
     const KINDS: [(&str, &str); 4] = [
-        ("expected a sequence", "expected a list, as [\"…\"]"),
-        ("expected a map", "expected a table, as { … }"),
-        ("expected u32", "expected a whole number"),
-        ("expected a string", "expected a text in quotes"),
+        (", expected a sequence", ", expected a list, as [\"…\"]"),
+        (", expected a map", ", expected a table, as { … }"),
+        (", expected u32", ", expected a whole number"),
+        (", expected a string", ", expected a text in quotes"),
     ];
-    let plain = message.replace('\n', "; ");
-    KINDS
-        .iter()
-        .fold(plain, |text, (kind, words)| text.replace(kind, words))
+    // It is one line, whatever is quoted in it.
+    let line = message.replace('\n', "\\n");
+    let mut kinds = KINDS.iter().filter(|_| line.starts_with("invalid "));
+    let of_kind = kinds.find_map(|(kind, words)| Some((line.strip_suffix(kind)?, words)));
+    of_kind.map_or_else(|| line.clone(), |(found, words)| format!("{found}{words}"))
 }
 
 /// A message about an unknown word names all that are known. Where one of them is near, that one is what was meant.

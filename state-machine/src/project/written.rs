@@ -327,7 +327,11 @@ fn is_http(address: &str) -> bool {
     let Some(rest) = address.strip_prefix("http://") else {
         return false;
     };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // Before it may stand a user, and a password in which there may be anything.
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
     // The colons of an address of IPv6 are in brackets.
     let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
     match after.rsplit_once(':') {
