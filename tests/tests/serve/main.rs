@@ -534,6 +534,36 @@ fn a_browser_shows_no_command_for_a_terminal_nor_half_of_one() {
     bench.audit();
 }
 
+/// Half a command for a terminal, and half a character, at the end of a file that nobody goes on with, are none in the next.
+#[test]
+fn a_browser_puts_no_halves_of_two_files_together() {
+    let bench = bench!();
+    let Some(browser) = Browser::open(&bench) else {
+        bench.audit();
+        return;
+    };
+    let page = Page::of(&bench, &[]);
+    let job = bench.sh("printf 'one\\033[3\\303'; until test -e go; do sleep 0.01; done");
+    browser.go(&format!("http://{}/#job={}", page.address, job.id()));
+    let log = "document.getElementById('log').textContent";
+    browser.until(&format!("{log}.startsWith('one')"));
+    // As a rotation does it.
+    fs::rename(job.file("log"), job.file("log.1")).expect("it is there");
+    fs::write(job.file("log"), "1mtwo\n").expect("there is room");
+    fs::set_permissions(job.file("log"), fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let said = browser.until(&format!("{log}.endsWith('two\\n') && {log}"));
+    let (_, next) = said
+        .as_str()
+        .and_then(|said| said.split_once("after a rotation …\n"))
+        .expect("it is said that it is another file");
+    assert_eq!(next, "1mtwo\n");
+    fs::write(bench.file("go"), "").expect("there is room");
+    job.wait();
+    drop(browser);
+    page.end(Signal::TERM);
+    bench.audit();
+}
+
 /// How long it takes until a change is told, and until a thousand jobs are. `cargo test … figures -- --ignored --nocapture`.
 #[test]
 #[ignore = "figures, for people"]

@@ -211,11 +211,12 @@ function follow() {
   if (stream) fetch("/events/" + stream + "/follow?job=" + encodeURIComponent(chosen || "")).catch(() => {});
 }
 function beginLog(name) {
-  const decoder = new TextDecoder();
-  log = { job: chosen, name, next: null, file: null, decoder, rest: "", reads: false, again: false };
+  log = { job: chosen, name, next: null, file: null, ...nothingWaits(), reads: false, again: false };
   $("log").replaceChildren();
   readLog();
 }
+// Half a character, and half a command for a terminal, wait for their other half; that is in the same file.
+const nothingWaits = () => ({ decoder: new TextDecoder(), rest: "" });
 async function readLog() {
   const of = log;
   if (!of) return;
@@ -233,8 +234,10 @@ async function readLog() {
       const bytes = await reply.arrayBuffer();
       if (of !== log) break;
       const file = reply.headers.get("outlive-log-file") || "";
-      if (of.next != null && file !== of.file && of.file) addLog("\n… another file, after a rotation …\n");
-      else if (of.next == null && number("from")) addLog("…\n");
+      if (of.next != null && file !== of.file && of.file) {
+        Object.assign(of, nothingWaits());
+        addLog("\n… another file, after a rotation …\n");
+      } else if (of.next == null && number("from")) addLog("…\n");
       addLog(whole(of, of.decoder.decode(bytes, { stream: true })));
       of.file = file;
       of.next = number("next");
