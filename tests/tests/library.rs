@@ -1,5 +1,6 @@
 //! The store as an embedding program uses it.
 
+use std::sync::Barrier;
 use std::time::Duration;
 
 use outlive::state_machine::control::Request;
@@ -10,7 +11,7 @@ use outlive::state_machine::retention::Retention;
 use outlive::store::Requested;
 use outlive::worker::Launcher;
 use outlive::{Error, Store};
-use outlive_tests::{Bench, DEADLINE, bench, until};
+use outlive_tests::{Bench, DEADLINE, bench, rounds, until};
 
 fn launcher(bench: &Bench) -> Launcher {
     Launcher::program(bench.binary(), &["worker"])
@@ -240,6 +241,34 @@ fn a_sweep_takes_what_has_ended_and_nothing_else() {
     assert_eq!(store.list().unwrap().jobs.len(), 2);
     running.stop(Some(DEADLINE)).unwrap();
     queued.stop(Some(DEADLINE)).unwrap();
+    bench.audit();
+}
+
+#[test]
+fn of_two_who_forget_a_job_at_once_one_does_and_neither_keeps_it() {
+    let bench = bench!();
+    let store = bench.store();
+    let ended = (0..rounds(100)).map(|_| {
+        let job = store.create(bench.spec(&["true"])).unwrap();
+        job.request(Request::Cancel).unwrap();
+        job.id().clone()
+    });
+    let both_are_here = Barrier::new(2);
+    for id in ended {
+        let forget = || {
+            both_are_here.wait();
+            store.forget(std::slice::from_ref(&id)).unwrap()
+        };
+        let (one, other) = std::thread::scope(|scope| {
+            let other = scope.spawn(forget);
+            (forget(), other.join().unwrap())
+        });
+        assert!(
+            one.kept.is_empty() && other.kept.is_empty(),
+            "{one:?} {other:?}"
+        );
+        assert_eq!(one.forgotten.len() + other.forgotten.len(), 1);
+    }
     bench.audit();
 }
 

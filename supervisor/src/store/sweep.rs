@@ -33,15 +33,14 @@ pub struct Swept {
 }
 
 impl Swept {
-    /// These are kept, as somebody holds them.
-    fn keep(&mut self, held: Vec<JobId>) {
-        let why = "it is held: something of it still runs";
-        self.kept.extend(held.into_iter().map(|id| Kept {
-            id,
-            why: why.to_owned(),
-        }));
+    fn keep(&mut self, id: JobId, why: impl Into<String>) {
+        let why = why.into();
+        self.kept.push(Kept { id, why });
     }
 }
+
+/// Why a job is kept that somebody holds.
+const HELD: &str = "it is held: something of it still runs";
 
 /// A job that a sweep had to keep.
 #[derive(Debug)]
@@ -98,9 +97,7 @@ impl Store {
         let until = clock::since_boot() + LEAVING;
         let mut pause = FIRST_PAUSE;
         loop {
-            let (leaving, working) = held.into_iter().partition(|id| self.has_ended(id));
-            swept.keep(working);
-            held = leaving;
+            held.retain(|id| self.is_being_left(id, &mut swept));
             if held.is_empty() || clock::since_boot() >= until {
                 break;
             }
@@ -108,13 +105,22 @@ impl Store {
             pause = (pause * 2).min(LONGEST_PAUSE);
             held = self.forget_now(&held, &mut swept)?;
         }
-        swept.keep(held);
+        for id in held {
+            swept.keep(id, HELD);
+        }
         Ok(swept)
     }
 
-    fn has_ended(&self, id: &JobId) -> bool {
-        let looked = self.job(id).look();
-        looked.is_ok_and(|view| view.state.is_terminal())
+    /// Whether a job that somebody holds has ended, so that he is about to leave it. Why another one is kept is noted.
+    fn is_being_left(&self, id: &JobId, swept: &mut Swept) -> bool {
+        match self.job(id).look() {
+            Ok(view) if view.state.is_terminal() => return true,
+            Ok(_) => swept.keep(id.clone(), HELD),
+            // He was another sweep, and faster.
+            Err(Error::Gone(_)) => {}
+            Err(error) => swept.keep(id.clone(), error.to_string()),
+        }
+        false
     }
 
     /// Forget those of these jobs that can be forgotten now. Returns those that somebody holds.
@@ -160,7 +166,7 @@ impl Store {
                     self.job_dir(&id).display()
                 ),
             };
-            swept.kept.push(Kept { id, why });
+            swept.keep(id, why);
         }
         Ok(held)
     }
