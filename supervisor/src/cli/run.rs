@@ -56,7 +56,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         match begin(&store, spec.clone(), matches)? {
             Handed::New(handed) => {
                 if let Some(unheld) = process::what_is_not_held(&spec.limits) {
-                    exit::say(&unheld);
+                    exit::say(&unheld.to_string());
                 }
                 return tell(handed, matches);
             }

@@ -14,6 +14,7 @@ use super::Verb;
 use super::arguments::{duration, flag, option};
 use super::background::{READY, TAKEN};
 use crate::error::{Error, Result};
+use crate::process;
 use crate::store::Store;
 use crate::supervisor::{Config, Supervisor};
 use crate::sys;
@@ -53,6 +54,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         sys::close_from(3, &[]);
     }
     tell_by(matches);
+    if detached {
+        process::leave_jobs();
+    }
     let store = Store::open_default()?;
     let idle_exit = matches.get_one::<Duration>("idle-exit").copied();
     let config = Config {

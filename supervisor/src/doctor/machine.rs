@@ -23,11 +23,49 @@ const LOCAL: [(u32, &str); 8] = [
 ];
 const TMPFS: u32 = 0x0102_1994;
 
-/// A task that has every limit there is.
-const BOTH_LIMITS: Limits = Limits {
+/// A task that has one limit.
+const OF_MEMORY: Limits = Limits {
     memory_bytes: Some(u64::MAX),
+    cpu_percent: None,
+};
+const OF_CPU: Limits = Limits {
+    memory_bytes: None,
     cpu_percent: Some(100),
 };
+
+/// How a limit of a task is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Limiting {
+    /// Where groups can be made that hold it for all processes of a task together.
+    pub(crate) control_groups: Option<PathBuf>,
+    /// Why nowhere.
+    pub(crate) no_control_groups: Option<String>,
+}
+
+impl Limiting {
+    /// Ask where a group could be made for a task with these limits.
+    fn of(limits: &Limits) -> Limiting {
+        let place = process::place_for_group(limits);
+        Limiting {
+            control_groups: place.as_ref().ok().map(|place| place.dir.clone()),
+            no_control_groups: place.err(),
+        }
+    }
+
+    /// The same in a sentence about limits of `what`, which are as `else_they` says where there is no group.
+    fn sentence(&self, what: &str, else_they: &str) -> String {
+        match &self.control_groups {
+            Some(dir) => format!(
+                "limits of {what} hold for all of a task together, by control groups in {}",
+                dir.display()
+            ),
+            None => {
+                let why = self.no_control_groups.as_deref().unwrap_or("?");
+                format!("limits of {what} {else_they}: {why}")
+            }
+        }
+    }
+}
 
 /// What the machine offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,10 +92,10 @@ pub(crate) struct Machine {
     pub(crate) inotify_left: bool,
     /// Whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
     pub(crate) children_listed: bool,
-    /// Where groups can be made that limit the memory and the processor time of all processes of a task together.
-    pub(crate) control_groups: Option<PathBuf>,
-    /// Why nowhere.
-    pub(crate) no_control_groups: Option<String>,
+    /// How a limit of memory is held.
+    pub(crate) memory_limit: Limiting,
+    /// How one of processor time is held. Where each can be, both can be by one group: what a group may give, those around it give, too.
+    pub(crate) cpu_limit: Limiting,
 }
 
 impl Machine {
@@ -69,7 +107,6 @@ impl Machine {
         let magic = info.f_type as u32;
         let number = |path: &str| setting(path).and_then(|text| text.parse().ok());
         let distrusted = untrusted(magic);
-        let groups = process::place_for_group(&BOTH_LIMITS);
         Ok(Machine {
             kernel: setting("/proc/sys/kernel/osrelease"),
             file_system: distrusted
@@ -84,8 +121,8 @@ impl Machine {
             inotify_watches: number("/proc/sys/fs/inotify/max_user_watches"),
             inotify_left: inotify::init(inotify::CreateFlags::CLOEXEC).is_ok(),
             children_listed: std::fs::exists("/proc/thread-self/children").unwrap_or(false),
-            control_groups: groups.as_ref().ok().cloned(),
-            no_control_groups: groups.err(),
+            memory_limit: Limiting::of(&OF_MEMORY),
+            cpu_limit: Limiting::of(&OF_CPU),
         })
     }
 
@@ -127,16 +164,9 @@ impl Machine {
                 "the kernel lists the children of a process",
                 "the kernel does not list the children of a process, so that stopping reads all of /proc",
             ),
-            match (&self.control_groups, &self.no_control_groups) {
-                (Some(dir), _) => format!(
-                    "limits of memory and processor time hold for all of a task together, by control groups in {}",
-                    dir.display()
-                ),
-                (None, why) => format!(
-                    "limits of memory hold for each process alone, those of processor time not at all: {}",
-                    why.as_deref().unwrap_or("?")
-                ),
-            },
+            self.memory_limit
+                .sentence("memory", "hold for each process alone"),
+            self.cpu_limit.sentence("processor time", "do not hold"),
         ]
     }
 }

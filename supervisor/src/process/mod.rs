@@ -25,7 +25,9 @@ mod tree;
 pub(crate) mod testing;
 
 pub(crate) use bounded::{Minder, Outcome, Ran, Work, environment, serve_on_stdin};
-pub(crate) use cgroup::{Group, place_for_group, what_is_not_held, without_group};
+pub(crate) use cgroup::{
+    Group, Unheld, hold_limits, leave_command, leave_jobs, place_for_group, what_is_not_held,
+};
 pub(crate) use heirs::Heirs;
 pub(crate) use inside::{Census, census};
 pub(crate) use leader::Leader;

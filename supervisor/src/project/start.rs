@@ -189,7 +189,7 @@ impl Starter<'_> {
         }
         tell(name, News::Begun { job: &job, joined });
         if !joined && let Some(unheld) = process::what_is_not_held(&task.limits) {
-            tell(name, News::Unlimited(&unheld));
+            tell(name, News::Unlimited(&unheld.to_string()));
         }
         match self.await_readiness(&job, task) {
             Ok(None) => {

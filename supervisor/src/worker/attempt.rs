@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use state_machine::course::Refused;
-use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure, Kind, Limits, Pull};
+use state_machine::record::{Bytes, Command, Descriptor, Environment, Failure, Kind, Pull};
 
 use super::fetcher::{self, Fetcher};
 use super::notices::{Notices, VARIABLE};
@@ -19,7 +19,7 @@ use super::tree::Tree;
 use crate::clock;
 use crate::error::DiskError;
 use crate::output::{self, Carrier};
-use crate::process::{self, CannotStart, Group, Waiting};
+use crate::process::{self, CannotStart, Group, Unheld, Waiting};
 use crate::slots::{Lodging, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, quiet};
 use crate::store::os_string;
 
@@ -29,8 +29,8 @@ pub(super) struct Ready {
     carriers: Vec<Carrier>,
     fetcher: Option<Fetcher>,
     group: Option<Group>,
-    /// What of its limits is not held, and why, for people.
-    unheld: Option<String>,
+    /// What of its limits no group holds.
+    unheld: Option<Unheld>,
 }
 
 /// What is executed, and what it finds.
@@ -88,27 +88,16 @@ pub(super) fn prepare(
     })
 }
 
-/// Limit what the command may use: all of it together where this user can have a control group, the memory of each process
-/// where not. Says also what is not held.
-fn limit(descriptor: &Descriptor, pid: Pid) -> Result<(Option<Group>, Option<String>), Refused> {
-    let limits = &descriptor.limits;
-    if *limits == Limits::default() {
-        return Ok((None, None));
-    }
-    let entered = Group::new(descriptor.id.as_str(), limits).and_then(|group| {
-        let entered = group.enter(pid);
-        let entered = entered.map_err(|error| format!("its control group is not entered: {error}"));
-        entered.map(|()| group)
-    });
-    let why = match entered {
-        Ok(group) => return Ok((Some(group), None)),
-        Err(why) => why,
-    };
-    if let Some(bytes) = limits.memory_bytes {
+/// Limit what the command may use: all of it together where this user can have a control group for that, the memory of each
+/// process where not. Says also what no group holds.
+fn limit(descriptor: &Descriptor, pid: Pid) -> Result<(Option<Group>, Option<Unheld>), Refused> {
+    let (group, unheld) = process::hold_limits(descriptor.id.as_str(), &descriptor.limits, pid);
+    let memory = unheld.as_ref().and_then(|it| it.limits.memory_bytes);
+    if let Some(bytes) = memory {
         limit_memory(pid, bytes)
             .map_err(|error| Refused::start(format!("its memory cannot be limited: {error}")))?;
     }
-    Ok((None, Some(process::without_group(limits, &why))))
+    Ok((group, unheld))
 }
 
 /// What a process has of its own: not the files that it maps, nor what it only reserves. What it starts inherits that.
@@ -158,9 +147,9 @@ fn of_pull(descriptor: &Descriptor, pull: &Pull, dir: &Path) -> Result<Execution
 }
 
 impl Ready {
-    /// What of its limits is not held, and why.
-    pub(super) fn take_unheld(&mut self) -> Option<String> {
-        self.unheld.take()
+    /// What of its limits is not held for all of its processes together, and why, for people.
+    pub(super) fn unheld(&self) -> Option<String> {
+        self.unheld.as_ref().map(Unheld::to_string)
     }
 
     /// The process that the command will be.

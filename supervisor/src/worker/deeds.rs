@@ -150,7 +150,7 @@ impl Worker for Driver<'_> {
         let now_at = self.book.disk().dir(&Dir::Job(self.id.clone()));
         let tree = tree.into();
         let lodging = self.terms.lodging.as_ref();
-        let mut ready = attempt::prepare(
+        let ready = attempt::prepare(
             &self.descriptor,
             &self.dir,
             &now_at,
@@ -158,8 +158,8 @@ impl Worker for Driver<'_> {
             lodging,
             self.notices.as_ref(),
         );
-        if let Some(unheld) = ready.as_mut().ok().and_then(Ready::take_unheld) {
-            self.book.note(unheld);
+        if let Some(unheld) = ready.as_ref().ok().and_then(Ready::unheld) {
+            self.note_unheld(unheld);
         }
         Ok(ready)
     }

@@ -46,6 +46,8 @@ pub(super) struct Driver<'a> {
     pub(super) sources: Option<Sources>,
     /// What the command says of itself, where it does.
     pub(super) notices: Option<Notices>,
+    /// What was noted last of the limits that are not held.
+    pub(super) unheld: Option<String>,
     /// The job cannot be seen yet: nothing may be recorded, and nothing may run.
     pub(super) unpublished: bool,
 }
@@ -113,6 +115,7 @@ impl<'a> Driver<'a> {
             alarm: Duration::ZERO,
             sources: None,
             notices: None,
+            unheld: None,
             unpublished: false,
         })
     }
@@ -177,6 +180,14 @@ impl<'a> Driver<'a> {
     /// and readers take it for one that lost its worker: then that is what happens.
     pub(super) fn note_waking(&mut self, woken: Woken) {
         self.told_to_end |= woken.told_to_end || woken.changed && !self.book.lock_stands();
+    }
+
+    /// Note what of the limits is not held: once, and not for every attempt of which the same is true.
+    pub(super) fn note_unheld(&mut self, unheld: String) {
+        if self.unheld.as_ref() != Some(&unheld) {
+            self.book.note(unheld.clone());
+            self.unheld = Some(unheld);
+        }
     }
 
     /// When an empty control file is to be looked at again.

@@ -19,6 +19,7 @@ use super::launcher::Launcher;
 use super::next;
 use super::take::take_in_time;
 use crate::error::{Error, Result};
+use crate::process;
 use crate::slots::Lodging;
 use crate::store::{Held, Job, Store};
 use crate::sys::{self, Forked};
@@ -271,6 +272,8 @@ pub(super) fn become_worker(
     place: Place,
     terms: Terms,
 ) -> ! {
+    // Before anything else: the kernel may end the command that we were started by, whole, at any time.
+    process::leave_command();
     let lock = held.holder.lock().as_fd().as_raw_fd();
     let left = leave_parent(&place, &[lock, report.fd(), terms.lodging_fd()]);
     sys::exit_now(work(job, held, report, place, terms, left).code)

@@ -85,6 +85,31 @@ fn limits_are_held_by_a_control_group_or_it_is_said_that_they_are_not() {
 }
 
 #[test]
+fn what_is_not_held_is_noted_once_however_often_a_job_is_tried() {
+    let bench = bench!();
+    let flags = [
+        "--memory",
+        "64M",
+        "--cpu",
+        "50%",
+        "--retry",
+        "3",
+        "--backoff",
+        "1ms",
+    ];
+    let ran = bench.run([&["run"], &flags[..], &["--", "false"]].concat());
+    let ran = ran.expect(0);
+    let job = bench.job(ran.text().trim());
+    job.until_ended();
+    let events = job.events();
+    let count = |kind: &str| events.iter().filter(|it| it["event"] == kind).count();
+    assert_eq!(count("retry"), 3);
+    let is_held = !ran.errors().contains("limit of");
+    assert_eq!(count("status"), usize::from(!is_held), "{events:?}");
+    bench.audit();
+}
+
+#[test]
 fn any_job_can_have_limits_and_a_line_of_many_too() {
     let bench = bench!();
     let ran = bench
