@@ -256,7 +256,10 @@ impl<H: Host> Disk for Asking<H> {
     }
 
     fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, H::Fault> {
-        self.read(|| Effect::ReadSlot(pool.clone(), number), Data::slot)
+        self.read(
+            || Effect::ReadSlot(pool.clone(), number),
+            |data| data.slot(number),
+        )
     }
 
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, H::Fault> {

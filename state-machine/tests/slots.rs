@@ -426,25 +426,28 @@ fn wherever_a_shedder_dies_the_slot_is_there_or_gone() {
 
 #[test]
 fn what_cannot_be_read_is_left_as_it_is_and_is_nobodys() {
-    let mut disk = one_slot();
-    disk.image_mut()
-        .put(&Dir::Slot(pool(), 1).at(Name::Slot), b"{");
-    let before = disk.image().visible();
-    assert_eq!(open(&mut disk, "a", 1, None), Ok(None));
-    assert!(matches!(
-        maintain(&mut disk, Outcome::Succeeded, NOW_MS),
-        Ok(Maintained::Taken(Why::Damaged(_)))
-    ));
-    assert!(matches!(
-        take_broken(&mut disk, &pool(), 1),
-        Ok(Mending::Damaged(_))
-    ));
-    assert!(matches!(
-        look_at_slot(&mut disk, &pool(), 1),
-        Ok(LookSlot::Damaged(_))
-    ));
-    assert_eq!(disk.image().visible(), before, "R21");
-    assert_eq!(disk.open_handles(), 0);
+    // Rubbish, and what is whole and the record of another slot.
+    for text in [b"{".to_vec(), Slot::new(2).encode()] {
+        let mut disk = one_slot();
+        disk.image_mut()
+            .put(&Dir::Slot(pool(), 1).at(Name::Slot), &text);
+        let before = disk.image().visible();
+        assert_eq!(open(&mut disk, "a", 1, None), Ok(None));
+        assert!(matches!(
+            maintain(&mut disk, Outcome::Succeeded, NOW_MS),
+            Ok(Maintained::Taken(Why::Damaged(_)))
+        ));
+        assert!(matches!(
+            take_broken(&mut disk, &pool(), 1),
+            Ok(Mending::Damaged(_))
+        ));
+        assert!(matches!(
+            look_at_slot(&mut disk, &pool(), 1),
+            Ok(LookSlot::Damaged(_))
+        ));
+        assert_eq!(disk.image().visible(), before, "R21");
+        assert_eq!(disk.open_handles(), 0);
+    }
 }
 
 #[test]

@@ -150,7 +150,7 @@ impl Files {
         &self,
         dir: &Dir,
         name: Name,
-        decode: fn(&[u8]) -> Result<T, Damaged>,
+        decode: impl FnOnce(&[u8]) -> Result<T, Damaged>,
     ) -> Result<Read<T>, DiskError> {
         self.read_record_at(&dir.at(name), decode)
     }
@@ -158,7 +158,7 @@ impl Files {
     fn read_record_at<T>(
         &self,
         place: &Place,
-        decode: fn(&[u8]) -> Result<T, Damaged>,
+        decode: impl FnOnce(&[u8]) -> Result<T, Damaged>,
     ) -> Result<Read<T>, DiskError> {
         let read = read_small(&self.path(place), RECORD_LIMIT)?;
         Ok(
@@ -405,7 +405,7 @@ impl Disk for Files {
 
     fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, DiskError> {
         let dir = Dir::Slot(pool.clone(), number);
-        self.read_record(&dir, Name::Slot, Slot::decode)
+        self.read_record(&dir, Name::Slot, |bytes| Slot::decode(bytes)?.of(number))
     }
 
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, DiskError> {

@@ -165,12 +165,13 @@ impl Data {
         decoded.map_or_else(Read::Damaged, Read::Value)
     }
 
-    /// The file read as the record of a slot.
-    pub fn slot(&self) -> Read<Slot> {
-        match self.record() {
-            Data::Slot(slot) => Read::Value((**slot).clone()),
-            other => Read::Damaged(Damaged(other.to_string())),
-        }
+    /// The file read as the record of the slot of this number.
+    pub fn slot(&self, number: u32) -> Read<Slot> {
+        let read = match self.record() {
+            Data::Slot(slot) => (**slot).clone().of(number),
+            other => Err(Damaged(other.to_string())),
+        };
+        read.map_or_else(Read::Damaged, Read::Value)
     }
 
     /// The file read as an open session.

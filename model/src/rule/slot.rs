@@ -258,7 +258,7 @@ pub fn heals(world: &World, state: &State) -> Vec<Broken> {
 /// Whether a slot is somebody's who need not be alive, or cannot be read.
 fn is_taken(files: &Filesystem, number: u32) -> bool {
     let place = Dir::Slot(pool(), number).at(Name::Slot);
-    match files.data(&place).map(|data| data.slot()) {
+    match files.data(&place).map(|data| data.slot(number)) {
         Some(Read::Value(slot)) => slot.state == SlotState::Broken || session_of(files, &slot),
         Some(Read::Damaged(_)) => true,
         Some(Read::Absent) | None => false,
@@ -285,7 +285,7 @@ fn session_of(files: &Filesystem, slot: &Slot) -> bool {
 fn record(files: &Filesystem, number: u32) -> Option<Slot> {
     match files
         .data(&Dir::Slot(pool(), number).at(Name::Slot))?
-        .slot()
+        .slot(number)
     {
         Read::Value(slot) => Some(slot),
         Read::Absent | Read::Damaged(_) => None,

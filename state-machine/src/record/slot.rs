@@ -107,6 +107,16 @@ impl Slot {
     pub fn decode(bytes: &[u8]) -> Result<Slot, Damaged> {
         super::decode(bytes)
     }
+
+    /// The record, read as that of the slot of this number. One that names another is none of it, however it came there: whoever
+    /// went by it would have the other slot, which may be somebody's.
+    pub fn of(self, number: u32) -> Result<Slot, Damaged> {
+        if self.number == number {
+            Ok(self)
+        } else {
+            Err(Damaged(format!("it is that of slot {}", self.number)))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -314,7 +314,7 @@ impl Fake {
         handle
     }
 
-    fn read<T>(&self, place: &Place, decode: fn(&[u8]) -> Result<T, Damaged>) -> Read<T> {
+    fn read<T>(&self, place: &Place, decode: impl FnOnce(&[u8]) -> Result<T, Damaged>) -> Read<T> {
         match self.image.bytes(place).map(decode) {
             None => Read::Absent,
             Some(Ok(value)) => Read::Value(value),
@@ -480,7 +480,7 @@ impl Disk for Fake {
 
     fn read_slot(&mut self, pool: &PoolName, number: u32) -> Result<Read<Slot>, Fault> {
         let place = Dir::Slot(pool.clone(), number).at(Name::Slot);
-        self.whole(|disk| disk.read(&place, Slot::decode))
+        self.whole(|disk| disk.read(&place, |bytes| Slot::decode(bytes)?.of(number)))
     }
 
     fn read_session(&mut self, token: &Token) -> Result<Read<Session>, Fault> {

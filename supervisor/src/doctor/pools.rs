@@ -139,10 +139,6 @@ fn of_slot(
             });
             return Ok(());
         }
-        Read::Value(slot) if slot.number != number => {
-            findings.push(garbage(&format!("it is that of slot {}", slot.number)));
-            return Ok(());
-        }
         Read::Value(_) | Read::Absent => {}
     }
     if let LookSlot::Slot(view) = look_at_slot(&mut disk, pool, number)? {

@@ -82,8 +82,8 @@ impl Slots {
                 session.pool, session.slot
             )),
             Entered::Gone(session) => self.taken_away(&session),
-            Entered::Damaged(why) => Error::Damaged {
-                path: self.store.root().join("sessions"),
+            Entered::Damaged(place, why) => Error::Damaged {
+                path: self.store.disk().path(&place),
                 why: why.0,
             },
             Entered::Over(_) | Entered::NotOpen | Entered::In(..) => {

@@ -323,3 +323,48 @@ fn what_goes_with_a_pool_by_force_is_said_slot_by_slot() {
     assert_eq!(site.git(&["worktree", "list"]).lines().count(), 1);
     site.bench.audit();
 }
+
+#[test]
+fn a_record_that_names_another_slot_is_that_of_none() {
+    // B47.
+    let site = Site::new(bench!(), 2, &["--maintain", "true"]);
+    let [one, two] = [site.open(), site.open()];
+    site.close(&two).expect(0);
+    let slots = site.bench.root().join("pools/web/slots");
+    let [first, second] = ["1/slot.json", "2/slot.json"].map(|name| slots.join(name));
+    let whole = fs::read_to_string(&second).unwrap();
+    let other = whole.replace("\"number\":2", "\"number\":1");
+    assert_ne!(other, whole);
+    fs::write(&second, &other).unwrap();
+    let before = fs::read(&first).unwrap();
+    let why = "it is that of slot 1";
+    let said = site.pool(&["open", "web"]).expect(7).errors();
+    assert!(said.contains(why), "{said}");
+    let told = site.slot(2);
+    assert_eq!(told["state"], "broken");
+    assert!(told["broken"].as_str().unwrap().contains(why), "{told}");
+    let maintained = site.maintained(0, &[]);
+    let found = maintained[1]["result"]["broken"]["why"].as_str().unwrap();
+    assert!(found.contains(why), "{found}");
+    assert_eq!(fs::read(&first).unwrap(), before, "that of slot 1");
+    assert_eq!(fs::read_to_string(&second).unwrap(), other, "R21");
+    fs::write(&second, whole).unwrap();
+    let two = site.open();
+    assert_eq!(two.slot, 2);
+    // So it is with the record of one that somebody has.
+    let whole = fs::read_to_string(&second).unwrap();
+    let other = whole.replace("\"number\":2", "\"number\":1");
+    fs::write(&second, other).unwrap();
+    let said = site
+        .bench
+        .end(site.exec(&two, &["true"]))
+        .expect(1)
+        .errors();
+    let named = said.contains("2/slot.json") && said.contains(why);
+    assert!(named, "{said}");
+    fs::write(&second, whole).unwrap();
+    for session in [one, two] {
+        site.close(&session).expect(0);
+    }
+    site.bench.audit();
+}

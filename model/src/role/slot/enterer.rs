@@ -20,6 +20,6 @@ pub(super) fn enter_and_work<D: Stage>(disk: &mut D, token: &Token) -> Result<Ou
         Entered::NotOpen | Entered::Over(_) => Outcome::NotOpen,
         Entered::InUse(_) => Outcome::Held,
         Entered::Gone(_) => Outcome::Gone,
-        Entered::Damaged(_) => Outcome::Damaged,
+        Entered::Damaged(..) => Outcome::Damaged,
     })
 }

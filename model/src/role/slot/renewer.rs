@@ -21,6 +21,6 @@ pub(super) fn renew<D: Stage>(disk: &mut D, part: &Part) -> Result<Outcome, D::F
         Renewed::Not(Entered::NotOpen | Entered::Over(_)) => Outcome::NotOpen,
         Renewed::Not(Entered::InUse(_)) => Outcome::Held,
         Renewed::Not(Entered::Gone(_)) => Outcome::Gone,
-        Renewed::Not(Entered::Damaged(_)) => Outcome::Damaged,
+        Renewed::Not(Entered::Damaged(..)) => Outcome::Damaged,
     })
 }

@@ -1,10 +1,10 @@
 //! Working in a slot with a session's token: each command of it has the slot's lock together with the others.
 
-use super::session::is_of;
+use super::session::{is_of, session_file};
 use crate::call::Call;
-use crate::disk::{Dir, Disk, Mode, Name, Open, Read};
+use crate::disk::{Dir, Disk, Mode, Name, Open, Place, Read};
 use crate::id::Token;
-use crate::record::Session;
+use crate::record::{Damaged, Session};
 
 /// What entering a slot came to.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub enum Entered<H> {
     /// The slot was taken away.
     Gone(Box<Session>),
     /// The session, or the slot's record, cannot be read (R21).
-    Damaged(crate::record::Damaged),
+    Damaged(Place, Damaged),
 }
 
 /// Enter the slot of an open session. The record is read under the lock: nobody can take the slot from then on (R14).
@@ -31,9 +31,10 @@ pub fn enter<D: Disk>(disk: &mut D, token: &Token) -> Result<Entered<D::Handle>,
     let session = match disk.read_session(token)? {
         Read::Value(session) => Box::new(session),
         Read::Absent => return Ok(Entered::NotOpen),
-        Read::Damaged(why) => return Ok(Entered::Damaged(why)),
+        Read::Damaged(why) => return Ok(Entered::Damaged(session_file(token), why)),
     };
-    let place = Dir::Slot(session.pool.clone(), session.slot).at(Name::Occupancy);
+    let dir = Dir::Slot(session.pool.clone(), session.slot);
+    let place = dir.at(Name::Occupancy);
     // Opened as one that is locked alone: its last close is then a notice to whoever waits for the slot.
     let lock = match disk.open(&place, Mode::Exclusive)? {
         Open::Opened(lock) => lock,
@@ -53,7 +54,7 @@ pub fn enter<D: Disk>(disk: &mut D, token: &Token) -> Result<Entered<D::Handle>,
         Read::Value(record) if is_of(&record, token) => Ok(Entered::In(lock, session)),
         Read::Damaged(why) => {
             disk.close(lock)?;
-            Ok(Entered::Damaged(why))
+            Ok(Entered::Damaged(dir.at(Name::Slot), why))
         }
         Read::Value(_) | Read::Absent => {
             disk.close(lock)?;

@@ -139,7 +139,7 @@ pub(super) fn end_session<D: Disk>(disk: &mut D, token: &Token) -> Result<(), D:
     Ok(())
 }
 
-fn session_file(token: &Token) -> Place {
+pub(super) fn session_file(token: &Token) -> Place {
     Dir::Sessions.at(Name::Session(token.clone()))
 }
 

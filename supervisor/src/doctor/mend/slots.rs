@@ -44,12 +44,7 @@ pub(super) fn set_record_aside(
     let mut disk = store.disk();
     let dir = Dir::Slot(pool.clone(), number);
     let lock = alone(&disk.path(&dir.at(Name::Occupancy)))?;
-    let is_wrong = match disk.read_slot(pool, number)? {
-        Read::Damaged(_) => true,
-        Read::Value(record) => record.number != number,
-        Read::Absent => false,
-    };
-    if is_wrong {
+    if let Read::Damaged(_) = disk.read_slot(pool, number)? {
         let path = disk.path(&dir.at(Name::Slot));
         match sessions_in(store, pool, number)?.as_slice() {
             [] => drop(aside.take(&path)?),
