@@ -18,7 +18,9 @@ pub(super) struct Notes {
     pub(super) trouble: BTreeMap<u32, String>,
     /// Who works in slots that nobody holds, by number.
     pub(super) busy: BTreeMap<u32, String>,
-    /// Why a slot could not be made: no other is tried then, as the same would come of it.
+    /// The first slot that could not be made, by no fault of its own, and why.
+    pub(super) unmade: Option<(u32, String)>,
+    /// Why a slot could not be made, where the same would come of any other: no more are begun then.
     cannot_make: Option<String>,
 }
 
@@ -66,15 +68,25 @@ impl Yard<'_> {
     }
 
     fn make(&mut self, occupant: &Occupant<LockFile>, notes: &mut Notes) -> Result<(), Trouble> {
-        if let Some(why) = &notes.cannot_make {
+        let number = occupant.number();
+        // One that was begun is gone on with: what is left of it may be what git stumbles over.
+        if let Some(why) = &notes.cannot_make
+            && !self.workspace(number).is_begun()
+        {
             return Err(Trouble::Lost {
                 what: "commands".into(),
                 why: why.clone(),
             });
         }
-        let made = self.cut(occupant.number(), occupant.lock().as_fd());
-        if let Err(trouble @ (Trouble::Git { .. } | Trouble::TimedOut { .. })) = &made {
-            notes.cannot_make = Some(trouble.to_string());
+        let made = self.cut(number, occupant.lock().as_fd());
+        if let Err(trouble) = &made
+            && !Yard::is_of_slot(trouble)
+        {
+            let why = self.describe(trouble);
+            notes.unmade.get_or_insert((number, why));
+            if let Trouble::Git { .. } | Trouble::TimedOut { .. } = trouble {
+                notes.cannot_make = Some(trouble.to_string());
+            }
         }
         made
     }

@@ -106,6 +106,13 @@ impl Yard<'_> {
 
     /// Why there is none.
     fn none(&self, whys: &[(u32, Why)], notes: &Notes) -> Error {
+        // There could be one more, whoever has the others.
+        if let Some((number, why)) = &notes.unmade {
+            return Error::Place {
+                slot: self.name_of(*number),
+                why: why.clone(),
+            };
+        }
         let is_broken = |(_, why): &(u32, Why)| matches!(why, Why::Broken(_) | Why::Damaged(_));
         let in_trouble = |(number, _): &(u32, Why)| notes.trouble.contains_key(number);
         let who: Vec<String> = whys

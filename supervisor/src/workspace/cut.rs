@@ -1,7 +1,12 @@
 //! Making a workspace. One that was not finished, as git was killed or the disk was full, is cleared away by whoever makes it again,
 //! or removes it (S37).
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::git::Git;
 use super::place::{Occupant, Repository, Standing, lstat, occupant, repository};
@@ -9,8 +14,10 @@ use super::settings::{remember, remember_base};
 use super::unfinished::Unfinished;
 use super::{Chore, Hands, Judgement, Trouble, Workspace, erase};
 use crate::error::DiskError;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+
+/// The pauses before a worktree is added again whose neighbour was in the way: they double, six times, 630 ms in all.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(320);
 
 impl Workspace {
     /// Make it: a worktree at the commit that the repository's HEAD is at, detached, or an empty directory; then have it prepared.
@@ -77,19 +84,7 @@ impl Workspace {
         let dir = self.dir();
         match (repository, self.repository_dir()) {
             (Some(repository), Some(source)) => {
-                let reason = self.lock_reason();
-                let add: [&OsStr; 9] = [
-                    "worktree".as_ref(),
-                    "add".as_ref(),
-                    "--detach".as_ref(),
-                    "--lock".as_ref(),
-                    "--reason".as_ref(),
-                    OsStr::from_bytes(&reason),
-                    "--".as_ref(),
-                    dir.as_os_str(),
-                    repository.head.as_ref(),
-                ];
-                git.change(source, &add)?;
+                self.add(git, source, repository)?;
                 match self.standing(repository)? {
                     Standing::Agrees(entry) => {
                         remember(&entry)?;
@@ -111,6 +106,39 @@ impl Workspace {
         match self.examine_worktree(git, repository)?.judgement {
             Judgement::Sound => Ok(()),
             other => Err(Trouble::Kept(other)),
+        }
+    }
+
+    /// Have git add the worktree. No lock keeps others from adding theirs at that moment, as writing the files may take long, and they
+    /// may be a person's: where git has met one of theirs half made, it is asked again.
+    fn add(
+        &self,
+        git: &mut Git<'_, '_>,
+        source: &Path,
+        repository: &Repository,
+    ) -> Result<(), Trouble> {
+        let reason = self.lock_reason();
+        let add: [&OsStr; 9] = [
+            "worktree".as_ref(),
+            "add".as_ref(),
+            "--detach".as_ref(),
+            "--lock".as_ref(),
+            "--reason".as_ref(),
+            OsStr::from_bytes(&reason),
+            "--".as_ref(),
+            self.dir().as_os_str(),
+            repository.head.as_ref(),
+        ];
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match git.change(source, &add) {
+                Err(trouble) if trouble.is_of_a_neighbour() && pause <= LONGEST_PAUSE => {
+                    self.clear_away(Some(repository))?;
+                    sleep(pause);
+                    pause *= 2;
+                }
+                added => return added,
+            }
         }
     }
 

@@ -63,10 +63,27 @@ pub(crate) enum Trouble {
     NotNow(String),
 }
 
+impl Trouble {
+    /// Whether git gave up over the registration of another worktree, which it found half made or half gone. Whoever is at that is
+    /// done in a moment.
+    pub(super) fn is_of_a_neighbour(&self) -> bool {
+        matches!(self, Trouble::Git { said, .. } if names_a_neighbour(said))
+    }
+}
+
+/// git reads the registrations of all worktrees where it adds one, and dies of a `commondir` that is empty still, or gone meanwhile.
+fn names_a_neighbour(said: &str) -> bool {
+    said.starts_with("failed to read ")
+        && said.contains("worktrees/")
+        && said.contains("/commondir: ")
+}
+
 /// What helps against a failure that has a known cause.
 fn advice(said: &str) -> &'static str {
     if said.contains("dubious ownership") {
         "; allow it with: git config --global --add safe.directory REPOSITORY"
+    } else if names_a_neighbour(said) {
+        "; that registration is half made: where nobody is at it any more, delete its directory"
     } else {
         ""
     }

@@ -58,6 +58,11 @@ impl Workspace {
         Ok(None)
     }
 
+    /// Whether something was begun that has not come to its end.
+    pub(crate) fn is_begun(&self) -> bool {
+        matches!(self.unfinished(), Ok(Some(_)))
+    }
+
     /// Mark the beginning of something. When this returns, the mark survives a loss of power: what follows may reach the disk in
     /// any order.
     pub(super) fn begin(&self, what: Unfinished) -> Result<(), Trouble> {

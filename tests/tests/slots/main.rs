@@ -4,6 +4,7 @@
 mod jobs;
 mod killed;
 mod maintenance;
+mod neighbours;
 mod odd;
 mod removal;
 mod sessions;
