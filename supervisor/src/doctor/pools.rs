@@ -187,7 +187,7 @@ fn of_place(
     if slot.state == State::Broken {
         return Ok(None);
     }
-    let workspace = workspace_of(store, pool, number, setup);
+    let workspace = workspace_of(store, pool, number, &setup.ground);
     let wrong = workspace.seen_from_outside().map_err(|why| Error::Place {
         slot: format!("{pool}/{number}"),
         why: why.to_string(),

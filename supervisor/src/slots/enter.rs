@@ -1,20 +1,20 @@
 //! Working in the slot of a session, and giving a session more time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use state_machine::id::Token;
 use state_machine::protocol::slot::enter::{Entered, enter};
 use state_machine::protocol::slot::renew::{Renewed, renew};
-use state_machine::record::Session;
+use state_machine::record::{Ground, Session};
 use state_machine::stamp;
 
-use super::yard::{is_there, lock_path, place, slot_dir};
+use super::yard::{is_there, lock_path, place, slot_dir, workspace_of};
 use super::{OpenSession, Slots, ms};
 use crate::clock;
 use crate::disk::LockFile;
 use crate::error::{Error, Result};
-use crate::store::ticket;
+use crate::store::{os_string, ticket};
 
 /// Being in the slot of a session, together with its other commands. Nobody else can have the slot for as long as this, or
 /// whatever has inherited its lock, is there.
@@ -32,7 +32,7 @@ impl Slots {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSession`] where none is open with this token; [`Error::Kept`] where its slot was taken away;
+    /// [`Error::NoSession`] where none is open with this token; [`Error::Kept`] where its slot was taken away, or is not what it was;
     /// [`Error::NotNow`] where it is just being given back.
     pub fn enter(&self, token: &Token) -> Result<Inside> {
         match enter(&mut self.store.disk(), token)? {
@@ -42,15 +42,39 @@ impl Slots {
     }
 
     fn inside(&self, session: &Session, lock: LockFile) -> Result<Inside> {
-        let path = place(&self.store, &session.pool, session.slot);
-        if !path.is_dir() {
-            return Err(self.taken_away(session));
-        }
+        self.require_place(session)?;
         Ok(Inside {
-            path,
+            path: place(&self.store, &session.pool, session.slot),
             slot_dir: slot_dir(&self.store, &session.pool, session.slot),
             lock,
         })
+    }
+
+    /// Refuse a session in whose slot there is not any more what it was given: a command that is run there all the same would have
+    /// whatever repository that place happens to be in.
+    fn require_place(&self, session: &Session) -> Result<()> {
+        let Session { pool, slot, .. } = session;
+        // Of a pool that is not set up any more nobody knows what its slots hold, but that they are there.
+        let ground = self.store.pool(pool).map(|setup| setup.ground);
+        let ground = ground.unwrap_or_default();
+        let amiss = workspace_of(&self.store, pool, *slot, &ground).amiss();
+        let amiss = amiss.map_err(|trouble| Error::Place {
+            slot: format!("{pool}/{slot}"),
+            why: trouble.to_string(),
+        })?;
+        let path = place(&self.store, pool, *slot);
+        match amiss {
+            None => Ok(()),
+            Some(_) if !is_there(&path) => Err(self.taken_away(session)),
+            Some(why) => Err(Error::Kept {
+                slot: format!("{pool}/{slot}"),
+                why: format!(
+                    "{why}; {}, or give it up with: outlive pool close {} --force",
+                    put_right(&path, &ground),
+                    session.token
+                ),
+            }),
+        }
     }
 
     /// Let an open session expire so long from now, or never.
@@ -61,10 +85,11 @@ impl Slots {
     pub fn renew(&self, token: &Token, expires: Option<Duration>) -> Result<OpenSession> {
         let expires_at_ms = expires.map(|time| clock::now_ms().saturating_add(ms(time)));
         let expires = expires_at_ms.map(stamp::of_ms);
+        let inside = self.enter(token)?;
         match renew(&mut self.store.disk(), token, expires, &ticket())? {
             Renewed::Is(session) => Ok(OpenSession {
                 token: session.token,
-                path: place(&self.store, &session.pool, session.slot),
+                path: inside.path,
                 pool: session.pool,
                 slot: session.slot,
                 expires_at_ms,
@@ -105,5 +130,17 @@ impl Slots {
                 session.token
             ),
         }
+    }
+}
+
+/// What helps where something else stands at the place of a slot than what it was given.
+fn put_right(path: &Path, ground: &Ground) -> String {
+    let is_dir = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    match &ground.source {
+        Some(source) if is_dir && !is_there(&path.join(".git")) => format!(
+            "have git write it anew (git -C {} worktree repair)",
+            Path::new(&os_string(source)).display()
+        ),
+        _ => "put back what was there".into(),
     }
 }

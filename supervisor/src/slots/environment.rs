@@ -1,5 +1,11 @@
 //! What is in the environment of a command in a slot, and what must not be.
 
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::process::SLOT_VARIABLE;
+use crate::workspace::CEILING;
+
 /// What git passes on to its hooks and aliases, and would have every git in the slot work on somebody else's repository.
 pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 12] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -19,8 +25,35 @@ pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 12] = [
 /// git's own maintenance would go on in the slot when the command is done.
 const QUIET: [(&str, &str); 2] = [("gc.auto", "0"), ("maintenance.auto", "false")];
 
+/// What is set for a command in a slot that would have these variables.
+pub(crate) fn settled(
+    slot_dir: &Path,
+    has: impl Fn(&str) -> Option<OsString>,
+) -> Vec<(String, OsString)> {
+    let mut variables = vec![
+        (SLOT_VARIABLE.to_owned(), slot_dir.into()),
+        (CEILING.to_owned(), ceiling(slot_dir, has(CEILING))),
+    ];
+    let count = has("GIT_CONFIG_COUNT");
+    let quiet = quiet(count.as_ref().and_then(|count| count.to_str()));
+    variables.extend(quiet.into_iter().map(|(name, value)| (name, value.into())));
+    variables
+}
+
+/// The slot, before what is there: should its `.git` be gone, a repository that the store happens to be in is not taken for it.
+/// The path is one without links, and first: behind an empty entry git would not follow any.
+pub(super) fn ceiling(slot_dir: &Path, others: Option<OsString>) -> OsString {
+    let real = slot_dir.canonicalize();
+    let mut ceiling = real.unwrap_or_else(|_| slot_dir.into()).into_os_string();
+    if let Some(others) = others {
+        ceiling.push(":");
+        ceiling.push(others);
+    }
+    ceiling
+}
+
 /// The variables that keep git quiet, beside what `count` says is configured by variables already.
-pub(crate) fn quiet(count: Option<&str>) -> Vec<(String, String)> {
+fn quiet(count: Option<&str>) -> Vec<(String, String)> {
     let count: usize = count.and_then(|count| count.parse().ok()).unwrap_or(0);
     let mut variables = vec![(
         "GIT_CONFIG_COUNT".to_owned(),
@@ -44,5 +77,13 @@ mod tests {
         assert_eq!(variables[0], ("GIT_CONFIG_COUNT".into(), "5".into()));
         assert_eq!(variables[1].0, "GIT_CONFIG_KEY_3");
         assert_eq!(quiet(Some("many"))[1].0, "GIT_CONFIG_KEY_0");
+    }
+
+    #[test]
+    fn other_ceilings_stay_behind_that_of_the_slot() {
+        let slot = Path::new("/there/is/no/slot");
+        assert_eq!(ceiling(slot, None), "/there/is/no/slot");
+        let both = ceiling(slot, Some("/a::/b".into()));
+        assert_eq!(both, "/there/is/no/slot:/a::/b");
     }
 }

@@ -19,6 +19,7 @@ use state_machine::stamp;
 
 use super::artifact::artifact;
 use super::claimant::claim;
+use super::environment::ceiling;
 use super::inspect::Notes;
 use super::token::new_token;
 use super::who::of_claim;
@@ -28,7 +29,7 @@ use crate::clock;
 use crate::disk::{FsDisk, LockFile};
 use crate::error::{DiskError, Error, Result};
 use crate::process::{self, SLOT_VARIABLE, Work, pid_that_locks};
-use crate::workspace::environment;
+use crate::workspace::{CEILING, environment};
 
 impl Slots {
     /// Maintain the slots of one pool, or of every pool whose slots have a place, in the order of their names: those that were not
@@ -242,7 +243,9 @@ impl Keeper<'_, '_> {
         let mut env = environment();
         let own = [SLOT_VARIABLE, super::SESSION_VARIABLE, MAINTENANCE_VARIABLE];
         env.retain(|(name, _)| !own.iter().any(|own| name == own));
-        env.push((SLOT_VARIABLE.into(), self.yard.slot_dir(number).into()));
+        let slot_dir = self.yard.slot_dir(number);
+        env.push((CEILING.into(), ceiling(&slot_dir, None)));
+        env.push((SLOT_VARIABLE.into(), slot_dir.into()));
         let token = self.claim.token.as_str();
         env.push((MAINTENANCE_VARIABLE.into(), token.into()));
         let begun = clock::since_boot();

@@ -39,7 +39,7 @@ use crate::store::Store;
 
 pub use self::close::Closed;
 pub use self::enter::Inside;
-pub(crate) use self::environment::{OF_ANOTHER_REPOSITORY, quiet};
+pub(crate) use self::environment::{OF_ANOTHER_REPOSITORY, settled};
 pub(crate) use self::lodging::Lodging;
 pub use self::remove::{Left, Removal};
 pub use self::repair::Repaired;

@@ -12,7 +12,7 @@ use state_machine::record::{Bytes, Holder, Outcome};
 use state_machine::slot::State;
 
 use super::Slots;
-use super::yard::place;
+use super::yard::{place, workspace_of};
 use crate::error::Result;
 use crate::store::{Store, os_string};
 
@@ -61,6 +61,8 @@ pub struct SlotStanding {
     pub last_succeeded: Option<String>,
     /// What is wrong with it, or would be lost.
     pub broken: Option<String>,
+    /// What is wrong with what stands in it, while a session or a job has it.
+    pub astray: Option<String>,
     /// What its holder wants others to read.
     pub note: Option<String>,
     /// When its session expires, as an RFC 3339 stamp.
@@ -106,7 +108,10 @@ fn standing_of(store: &Store, pool: &PoolName, setup: &PoolSetup) -> Result<Pool
         .filter_map(|(number, look)| {
             let path = place(store, pool, number);
             match look {
-                LookSlot::Slot(view) => Some(standing(*view, path)),
+                LookSlot::Slot(view) => Some(SlotStanding {
+                    astray: astray(store, pool, setup, &view),
+                    ..standing(*view, path)
+                }),
                 LookSlot::Damaged(why) => Some(SlotStanding {
                     state: State::Broken,
                     broken: Some(format!("its record cannot be read: {why}")),
@@ -124,6 +129,18 @@ fn standing_of(store: &Store, pool: &PoolName, setup: &PoolSetup) -> Result<Pool
     })
 }
 
+/// What is wrong with what somebody has, as far as that can be seen without git.
+fn astray(store: &Store, pool: &PoolName, setup: &PoolSetup, view: &SlotView) -> Option<String> {
+    let has_place = setup.ground.has_place();
+    match view.standing {
+        Standing::Session(_) | Standing::Claimed(_) if has_place => {
+            let workspace = workspace_of(store, pool, view.record.number, &setup.ground);
+            workspace.amiss().ok().flatten()
+        }
+        _ => None,
+    }
+}
+
 fn blank(number: u32, path: PathBuf) -> SlotStanding {
     SlotStanding {
         number,
@@ -135,6 +152,7 @@ fn blank(number: u32, path: PathBuf) -> SlotStanding {
         last_outcome: None,
         last_succeeded: None,
         broken: None,
+        astray: None,
         note: None,
         expires: None,
         returned: false,

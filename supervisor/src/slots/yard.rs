@@ -11,7 +11,7 @@ use state_machine::config::PoolSetup;
 use state_machine::disk::{Dir, Name};
 use state_machine::id::PoolName;
 use state_machine::protocol::slot::place::placement_lock;
-use state_machine::record::Bytes;
+use state_machine::record::{Bytes, Ground};
 
 use super::artifact::artifact;
 use super::{GIT_TIME, GRACE, MakeMinder, Slots};
@@ -128,7 +128,7 @@ impl Yard<'_> {
 
     /// What is or is to be in a slot.
     pub(super) fn workspace(&self, number: u32) -> Workspace {
-        workspace_of(self.store, &self.pool, number, &self.setup)
+        workspace_of(self.store, &self.pool, number, &self.setup.ground)
     }
 
     /// Have hands that hold the slot with this lock do something.
@@ -280,14 +280,14 @@ impl Yard<'_> {
     }
 }
 
-/// What is or is to be in a slot of a pool that is set up so.
+/// What is or is to be in a slot of a pool whose slots hold this.
 pub(crate) fn workspace_of(
     store: &Store,
     pool: &PoolName,
     number: u32,
-    setup: &PoolSetup,
+    ground: &Ground,
 ) -> Workspace {
-    let source = match &setup.ground.source {
+    let source = match &ground.source {
         Some(repository) => Source::Git {
             repository: os_string(repository).into(),
         },

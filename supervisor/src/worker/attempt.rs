@@ -1,7 +1,7 @@
 //! Making the process that will be the command of a job: its files, its environment, the child that waits, and letting that
 //! go. When which of these is done is the course's business.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ use crate::clock;
 use crate::error::DiskError;
 use crate::output::{self, Carrier};
 use crate::process::{self, CannotStart, Group, Unheld, Waiting};
-use crate::slots::{Lodging, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, quiet};
+use crate::slots::{Lodging, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, settled};
 use crate::store::os_string;
 
 /// A command that is ready to run and waits for its record.
@@ -227,14 +227,11 @@ pub(super) fn environment(
 
 /// What a command finds that works in a slot.
 fn settle(env: &mut Environment, lodging: &Lodging) {
-    let slot = lodging.slot_dir().as_os_str().as_bytes();
-    env.set(process::SLOT_VARIABLE.as_bytes(), slot);
     for name in OF_ANOTHER_REPOSITORY {
         env.unset(name.as_bytes());
     }
-    let configured = env.get(b"GIT_CONFIG_COUNT").map(<[u8]>::to_vec);
-    let configured = configured.and_then(|count| String::from_utf8(count).ok());
-    for (name, value) in quiet(configured.as_deref()) {
+    let has = |name: &str| Some(OsStr::from_bytes(env.get(name.as_bytes())?).to_owned());
+    for (name, value) in settled(lodging.slot_dir(), has) {
         env.set(name.as_bytes(), value.as_bytes());
     }
 }

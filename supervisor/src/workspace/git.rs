@@ -30,6 +30,9 @@ const SETTINGS: [&str; 8] = [
     "core.quotePath=false",
 ];
 
+/// The variable that names directories which git does not go up into when it looks for a repository.
+pub(crate) const CEILING: &str = "GIT_CEILING_DIRECTORIES";
+
 /// What a worktree is written with, whoever has it written: a worker, whose own files are for its own eyes only, or a person. Who
 /// may come so far at all is settled by the directories above it.
 const UMASK: u32 = 0o022;
@@ -173,7 +176,7 @@ impl<'h, 'a> Git<'h, 'a> {
             ("GIT_LITERAL_PATHSPECS", "1"),
             ("GIT_EDITOR", "false"),
         ]);
-        env.push(("GIT_CEILING_DIRECTORIES".into(), (&self.ceiling).into()));
+        env.push((CEILING.into(), (&self.ceiling).into()));
         if does == Does::Look {
             // Of a repository that has only a part of its objects, what is missing is not fetched to look at something.
             env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
@@ -233,6 +236,7 @@ impl<'h, 'a> Git<'h, 'a> {
         let mut env = environment();
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.to_owned()));
+        env.push((CEILING.into(), (&self.ceiling).into()));
         let work = Work {
             argv: chore.argv,
             env: &env,

@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use self::erase::erase;
-pub(crate) use self::git::environment;
+pub(crate) use self::git::{CEILING, environment};
 pub(crate) use self::judge::Judgement;
 pub(crate) use self::lock::clear_maintenance_lock;
 pub(crate) use self::trouble::Trouble;

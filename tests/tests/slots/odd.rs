@@ -110,6 +110,12 @@ fn another_repository_is_not_removed_because_the_source_is_gone() {
     fs::remove_dir_all(site.repository()).unwrap();
     site.pool(&["remove", "web", "--force"]).expect(8);
     assert!(one.path.join("theirs").exists());
+    // What stands there is told of all the same.
+    let said = site.bench.run(["doctor"]).expect(1).text();
+    assert!(said.contains("a repository of its own"), "{said}");
+    site.bench.run(["doctor", "--fix"]).expect(0);
+    assert_eq!(site.state(1), "broken");
+    assert!(one.path.join("theirs").exists());
     site.bench.audit();
 }
 

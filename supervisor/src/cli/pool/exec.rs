@@ -12,8 +12,7 @@ use super::{Part, slots_of, token, token_of};
 use crate::cli::arguments::command;
 use crate::cli::exit;
 use crate::error::DiskError;
-use crate::process::SLOT_VARIABLE;
-use crate::slots::{Inside, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, quiet};
+use crate::slots::{Inside, OF_ANOTHER_REPOSITORY, SESSION_VARIABLE, settled};
 use crate::store::Store;
 
 pub(super) const PART: Part = Part { declare, run };
@@ -37,12 +36,10 @@ fn run(store: &Store, matches: &ArgMatches) -> anyhow::Result<u8> {
     let program = words.next().cloned().unwrap_or_default();
     let mut command = std::process::Command::new(&program);
     command.args(words).env(SESSION_VARIABLE, token.as_str());
-    command.env(SLOT_VARIABLE, &inside.slot_dir);
     for name in OF_ANOTHER_REPOSITORY {
         command.env_remove(name);
     }
-    let configured = std::env::var("GIT_CONFIG_COUNT").ok();
-    command.envs(quiet(configured.as_deref()));
+    command.envs(settled(&inside.slot_dir, |name| std::env::var_os(name)));
     if !stands_in(&inside) {
         command.current_dir(&inside.path);
     }

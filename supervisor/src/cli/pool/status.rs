@@ -45,7 +45,7 @@ fn row(pool: &str, slot: &SlotStanding) -> [String; 6] {
         (Some(stamp), Some(outcome)) => format!("{stamp} {}", words(outcome)),
         (stamp, _) => or_dash(stamp),
     };
-    let about = match (&slot.broken, &slot.note) {
+    let about = match (slot.broken.as_ref().or(slot.astray.as_ref()), &slot.note) {
         (Some(why), _) => why.clone(),
         (None, Some(note)) => format!("{} ({note})", slot.path.display()),
         (None, None) => slot.path.display().to_string(),
