@@ -17,7 +17,7 @@ pub struct PoolReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolResult {
-    /// It has no maintenance command.
+    /// It has no maintenance command, and no slot was one too many.
     NoMaintainCommand,
     /// None of its slots was ever cut.
     NoSlots,
@@ -30,7 +30,7 @@ pub enum PoolResult {
     Visited {
         /// Those that were more than there are to be, and are gone.
         shed: Vec<u32>,
-        /// The others, in the order of their numbers.
+        /// The others, in the order of their numbers; none where there is no maintenance command.
         slots: Vec<SlotReport>,
     },
 }

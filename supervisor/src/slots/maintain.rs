@@ -76,8 +76,15 @@ impl Slots {
             Err(error) => return Err(error),
         };
         let Some(upkeep) = yard.setup.ground.maintain.clone() else {
-            yard.shed()?;
-            return Ok(PoolResult::NoMaintainCommand);
+            let shed = yard.shed()?;
+            return Ok(if shed.is_empty() {
+                PoolResult::NoMaintainCommand
+            } else {
+                PoolResult::Visited {
+                    shed,
+                    slots: Vec::new(),
+                }
+            });
         };
         let mut disk = self.store.disk();
         if numbers(&mut disk, pool)?.is_empty() {

@@ -213,7 +213,14 @@ impl Yard<'_> {
         if !tenants.is_empty() {
             return Err(Error::NotNow(named(&tenants)));
         }
-        match self.take_place_away(occupant, false, places) {
+        let taken = match self.take_place_away(occupant, false, places) {
+            // Force is only advised where it would help.
+            Err(Trouble::Kept(Judgement::Broken(how))) if force == Force::No => {
+                Err(self.broken(occupant, how))
+            }
+            taken => taken,
+        };
+        match taken {
             Ok(()) => Ok(()),
             Err(trouble @ (Trouble::Kept(_) | Trouble::NotNow(_))) if force == Force::Yes => {
                 let discarded = match &trouble {

@@ -93,6 +93,7 @@ impl Yard<'_> {
             Judgement::Sound | Judgement::Unfinished(_) => self.reset_or_make(number, occupant),
             Judgement::Work(_) if force == Force::Yes => self.discard(occupant, closed),
             Judgement::Broken(_) if force == Force::Yes => self.make_anew(occupant),
+            Judgement::Broken(how) => Err(self.broken(occupant, how)),
             other => Err(Trouble::Kept(other)),
         };
         whole.map_err(|trouble| match trouble {
@@ -103,15 +104,36 @@ impl Yard<'_> {
                     self.name_of(number)
                 ),
             },
-            Trouble::Kept(judgement) => Error::Kept {
+            Trouble::Kept(Judgement::Broken(how)) => Error::Kept {
                 slot: self.name_of(number),
                 why: format!(
-                    "{judgement}; make it anew with: outlive pool repair {} --force",
+                    "{how}; make it anew with: outlive pool repair {} --force",
+                    self.name_of(number)
+                ),
+            },
+            Trouble::Kept(judgement) => Error::Kept {
+                slot: self.name_of(number),
+                why: judgement.to_string(),
+            },
+            Trouble::Refused(how) => Error::Kept {
+                slot: self.name_of(number),
+                why: format!(
+                    "{how}; once that is out of the way, make the slot anew with: outlive pool repair {} --force",
                     self.name_of(number)
                 ),
             },
             trouble => self.failed(number, &trouble),
         })
+    }
+
+    /// What is to be said of a slot that is broken: how, or what is in it that would not be touched by force either.
+    pub(super) fn broken(&mut self, occupant: &Occupant<LockFile>, how: String) -> Trouble {
+        let workspace = self.workspace(occupant.number());
+        let held = occupant.lock().as_fd();
+        match self.with_hands(held, |hands| workspace.can_go(hands)) {
+            Err(refused @ Trouble::Refused(_)) => refused,
+            _ => Trouble::Kept(Judgement::Broken(how)),
+        }
     }
 
     fn reset_or_make(&mut self, number: u32, occupant: &Occupant<LockFile>) -> Result<(), Trouble> {

@@ -46,12 +46,7 @@ impl Workspace {
                 other => return Err(Trouble::Kept(other)),
             }
         }
-        let source = self.repository_dir();
-        let repository = match source.map(|source| repository(&mut self.git(hands), source)) {
-            // It may be gone for good, and with it all that it has registered.
-            Some(Err(Trouble::NotNow(_))) if force && self.is_left_by_its_source()? => None,
-            repository => repository.transpose()?,
-        };
+        let repository = self.repository_or_none(hands, force)?;
         let goes = self.is_to_go(repository.as_ref(), force || is_under_way.is_some())?;
         self.begin(Unfinished::Removal)?;
         if goes {
@@ -67,6 +62,30 @@ impl Workspace {
         } else {
             Removed::Nothing
         })
+    }
+
+    /// Whether a removal by force would take it.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Refused`] when it would not, as what is there is not this workspace.
+    pub(crate) fn can_go(&self, hands: &mut Hands<'_>) -> Result<(), Trouble> {
+        let repository = self.repository_or_none(hands, true)?;
+        self.is_to_go(repository.as_ref(), true).map(drop)
+    }
+
+    /// The repository that it is cut from; by force none, where that is not there any more.
+    fn repository_or_none(
+        &self,
+        hands: &mut Hands<'_>,
+        force: bool,
+    ) -> Result<Option<Repository>, Trouble> {
+        let source = self.repository_dir();
+        match source.map(|source| repository(&mut self.git(hands), source)) {
+            // It may be gone for good, and with it all that it has registered.
+            Some(Err(Trouble::NotNow(_))) if force && self.is_left_by_its_source()? => Ok(None),
+            repository => repository.transpose(),
+        }
     }
 
     /// Whether there is nothing at its path and nothing is registered for it, so that nothing can be lost.

@@ -68,6 +68,15 @@ fn a_command_that_fails_or_cannot_be_started_says_so() {
     made(&site, 1);
     let none = site.pool(&["maintain", "--json"]).expect(0).json();
     assert_eq!(none["identities"][0]["outcome"], "no-maintain-command");
+    // What is shed is said all the same.
+    site.pool(&["set", "web", "--slots", "3"]).expect(0);
+    made(&site, 3);
+    site.pool(&["set", "web", "--slots", "1"]).expect(0);
+    let shed = site.pool(&["maintain", "--json"]).expect(0).json();
+    assert_eq!(
+        shed["identities"][0]["outcome"],
+        json!({"visited": {"shed": [3, 2], "slots": []}})
+    );
     site.pool(&["set", "web", "--maintain", "echo no; exit 3"])
         .expect(0);
     let slots = site.maintained(1, &[]);

@@ -138,10 +138,18 @@ fn what_another_has_put_in_a_slots_place_is_refused() {
     site.maintained(0, &[]);
     assert_eq!(site.state(1), "broken");
     site.pool(&["open", "web"]).expect(8);
-    site.pool(&["remove", "web"]).expect(8);
+    // Force is no help as long as that stands there: it is said so with it and without.
+    for options in [&["repair", "web/1"][..], &["repair", "web/1", "--force"]] {
+        let said = site.pool(options).expect(8).errors();
+        assert!(said.contains("it was left as it is; once that"), "{said}");
+    }
+    let said = site.pool(&["remove", "web"]).expect(8).errors();
+    assert!(!said.contains("discard it with --force"), "{said}");
     assert!(site.repository().join("tracked").exists());
     assert!(one.path.is_symlink());
     fs::remove_file(&one.path).unwrap();
+    let said = site.pool(&["repair", "web/1"]).expect(8).errors();
+    assert!(said.contains("; make it anew with: "), "{said}");
     fs::rename(&aside, &one.path).unwrap();
     site.pool(&["repair", "web/1"]).expect(0);
     let two = site.open();
