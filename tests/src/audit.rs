@@ -4,12 +4,13 @@
 use std::fs::{self, File};
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use serde_json::Value;
 
 use crate::bench::Bench;
+use crate::files::could_lock;
 use crate::job::Job;
-use crate::until::{until, until_some};
+use crate::until::until;
 
 /// Which state may follow which, the first of a history following "".
 pub const LEGAL: [(&str, &[&str]); 8] = [
@@ -104,8 +105,8 @@ impl Bench {
         let Ok(lock) = File::open(self.root().join("supervisor.lock")) else {
             return;
         };
-        until_some("the supervisor's lock is free", || {
-            flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()
+        until("the supervisor's lock is free", || {
+            could_lock(&lock, FlockOperation::NonBlockingLockExclusive)
         });
         let log = fs::read(self.root().join("supervisor.log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -167,8 +168,8 @@ impl Bench {
             );
         }
         if let Ok(lock) = File::open(job.file("lock")) {
-            until_some(&format!("the lock of {id} is free"), || {
-                flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()
+            until(&format!("the lock of {id} is free"), || {
+                could_lock(&lock, FlockOperation::NonBlockingLockExclusive)
             });
         }
         for entry in fs::read_dir(job.dir()).into_iter().flatten().flatten() {

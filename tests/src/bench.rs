@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use outlive::{JobSpec, Store};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::census::{Process, census};
+use crate::files::could_lock;
 use crate::job::Job;
 use crate::mounts::TmpFs;
 use crate::ran::{Ran, show};
@@ -34,7 +35,7 @@ pub const UNSYNCED: &str = "OUTLIVE_TEST_UNSYNCED";
 /// Where tapes are kept, from the root of a store.
 pub const TAPES: &str = "../tape";
 
-/// How long one verb may take. Longer than any deadline inside of it.
+/// How long one verb may take: longer than any wait of its own, and shorter than what tests take for "for ever".
 const VERB_LIMIT: Duration = Duration::from_secs(40);
 
 /// A scratch store and everything that runs on it.
@@ -271,7 +272,7 @@ impl Bench {
         until("nobody has the supervisor's lock", || {
             let lock = fs::File::open(self.root().join("supervisor.lock"));
             lock.map_or(true, |lock| {
-                flock(&lock, FlockOperation::NonBlockingLockShared).is_ok()
+                could_lock(&lock, FlockOperation::NonBlockingLockShared)
             })
         });
     }
@@ -416,7 +417,13 @@ impl Background {
     /// Wait for its end.
     #[track_caller]
     pub fn end(self) -> Ran {
-        Ran::end_of(self.child, self.what, VERB_LIMIT)
+        self.end_within(VERB_LIMIT)
+    }
+
+    /// Wait for the end of one that does more than a verb.
+    #[track_caller]
+    pub fn end_within(self, limit: Duration) -> Ran {
+        Ran::end_of(self.child, self.what, limit)
     }
 
     /// Kill it, now.

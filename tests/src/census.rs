@@ -179,6 +179,22 @@ impl Process {
         self.signal(Signal::KILL);
     }
 
+    /// Whether it sleeps, and no signal waits for it.
+    pub fn is_at_rest(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let value = |name| {
+            let mut lines = status.lines();
+            lines
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
+        let none =
+            |pending: Option<&str>| pending.is_some_and(|bits| bits.bytes().all(|bit| bit == b'0'));
+        value("State:").is_some_and(|state| state.starts_with('S'))
+            && none(value("SigPnd:"))
+            && none(value("ShdPnd:"))
+    }
+
     /// Whether it is still there, and more than a zombie.
     pub fn lives(&self) -> bool {
         start_of(self.pid) == Some(self.start)

@@ -1,10 +1,13 @@
-//! What is on disk and on the path, for tests that compare.
+//! What is on disk and on the path: files to be compared, locked and executed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{FlockOperation, flock};
 
 /// Every file below a directory, by its path from there, without the entries of these names at its top.
 ///
@@ -39,6 +42,27 @@ pub fn tree_of(dir: &Path, without: &[&str]) -> BTreeMap<String, Vec<u8>> {
         }
     }
     files
+}
+
+/// Whether this lock is to be had. It is given back at once, by name: a child that another test starts at this moment has the
+/// description too until it has executed something, and to close the file would leave the lock with that.
+pub fn could_lock(file: &File, operation: FlockOperation) -> bool {
+    let is_free = flock(file, operation).is_ok();
+    if is_free {
+        flock(file, FlockOperation::Unlock).expect("it is locked");
+    }
+    is_free
+}
+
+/// A copy of a program, to be executed. Another process makes it: what this one has open for writing, a child that another
+/// test starts at this moment has open too until it has executed something, and no such file can be executed.
+///
+/// # Panics
+///
+/// When it cannot be made.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-p").arg(from).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{from:?}");
 }
 
 /// Where a program is that a test needs and can do without; what is left out is said.

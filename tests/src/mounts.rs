@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::until::until;
+
 /// A small file system in memory, unmounted when it is dropped.
 #[derive(Debug)]
 pub struct TmpFs(PathBuf);
@@ -33,20 +35,21 @@ impl TmpFs {
         }
     }
 
-    /// Remount it with these options: `ro`, `rw`.
+    /// Remount it with these options: `ro`, `rw`. It is asked for again while somebody has a file of it open for writing: a
+    /// process that is gone may have closed its files a little later.
     ///
     /// # Panics
     ///
     /// When that fails.
+    #[track_caller]
     pub fn remount(&self, options: &str) {
-        let ran = Command::new("mount")
-            .args(["-o", &format!("remount,{options}")])
-            .arg(&self.0)
-            .status();
-        assert!(
-            ran.is_ok_and(|status| status.success()),
-            "remount {options}"
-        );
+        until(&format!("remount {options}"), || {
+            let ran = Command::new("mount")
+                .args(["-o", &format!("remount,{options}")])
+                .arg(&self.0)
+                .output();
+            ran.is_ok_and(|output| output.status.success())
+        });
     }
 
     /// Cover it with a read-only view of itself: whoever opens a path from now on cannot write, whatever is open

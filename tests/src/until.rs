@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// How long anything may take. Generous: the machine may be busy with much else.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Wait until `look` finds something.
 ///

@@ -288,22 +288,6 @@ fn ticks(pid: i32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// Whether a process sleeps, and no signal waits for it.
-fn is_at_rest(pid: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let value = |name| {
-        let mut lines = status.lines();
-        lines
-            .find_map(|line| line.strip_prefix(name))
-            .map(str::trim)
-    };
-    let none =
-        |pending: Option<&str>| pending.is_some_and(|bits| bits.bytes().all(|bit| bit == b'0'));
-    value("State:").is_some_and(|state| state.starts_with('S'))
-        && none(value("SigPnd:"))
-        && none(value("ShdPnd:"))
-}
-
 #[test]
 fn a_store_that_is_moved_is_left() {
     let bench = bench!();
@@ -318,7 +302,7 @@ fn a_store_that_is_moved_is_left() {
     job.until_states(|states| states.len() == 2);
     until("the command runs", || bench.file("up").exists());
     until("its worker has heard of every record of its start", || {
-        job.worker().is_some_and(|worker| is_at_rest(worker.pid))
+        job.worker().is_some_and(|worker| worker.is_at_rest())
     });
     let elsewhere = bench.dir().join("elsewhere");
     fs::rename(bench.root(), &elsewhere).unwrap();
@@ -348,7 +332,11 @@ fn a_store_that_is_removed_is_left() {
     bench.configure(TWO_SLOTS);
     queue(&bench, &["--delay", "1h"], "exit 0");
     let mut supervisor = bench.supervise_ready();
-    fs::remove_dir_all(bench.root()).unwrap();
+    // The supervisor may make a file there meanwhile.
+    until("the store is gone", || {
+        let _ = fs::remove_dir_all(bench.root());
+        !bench.root().exists()
+    });
     supervisor.until_ended();
     bench.audit();
 }

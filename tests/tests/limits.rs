@@ -1,6 +1,6 @@
 //! Few descriptors, no inotify, few processes: it works with less, or it says what is missing.
 
-use outlive_tests::{Bench, Job, Ran, bench, state_of, until};
+use outlive_tests::{Bench, Job, Ran, bench, copy_program, state_of, until};
 
 #[test]
 fn few_descriptors_are_enough() {
@@ -132,7 +132,7 @@ fn without_processes_a_job_cannot_be_started_and_says_so() {
     let uid = 60_000 + std::process::id() % 5_000;
     let (root, binary) = (bench.dir().join("theirs"), bench.dir().join("outlive"));
     std::fs::create_dir(&root).unwrap();
-    std::fs::copy(bench.binary(), &binary).unwrap();
+    copy_program(bench.binary(), &binary);
     for path in [bench.dir(), &bench.work()] {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
             .unwrap();

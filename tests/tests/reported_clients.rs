@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use outlive_tests::{Bench, Job, bench, rounds, state_of, until};
+use outlive_tests::{Bench, Job, bench, copy_program, rounds, state_of, until};
 use serde_json::{Value, json};
 
 /// B19. A job died with whoever had submitted it, if that one ended at once: the hand-over was not done when the submit returned.
@@ -175,7 +175,7 @@ fn what_a_program_that_knew_less_has_written_goes_on() {
 /// The binary under test as it was before an upgrade: at a path where it is no more, once it runs.
 fn old_binary(bench: &Bench) -> PathBuf {
     let old = bench.dir().join("outlive-before");
-    fs::copy(bench.binary(), &old).expect("there is room for it");
+    copy_program(bench.binary(), &old);
     old
 }
 
@@ -200,7 +200,7 @@ fn what_ran_before_an_upgrade_obeys_what_comes_after_it() {
     for job in [&ran, &queued] {
         assert_eq!(job.state(), "running");
         bench.run(["pause", job.id()]).expect(0);
-        assert_eq!(state_of(job.pid()), Some('T'));
+        until("it stands", || state_of(job.pid()) == Some('T'));
         bench.run(["resume", job.id()]).expect(0);
         assert_eq!(job.state(), "running");
     }

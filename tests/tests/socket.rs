@@ -175,11 +175,14 @@ fn a_drain_waits_for_what_runs_and_admits_nothing() {
     let queue = || bench.job(&bench.run(["queue", "--", "sleep", "600"]).expect(0).text());
     let (first, second) = (queue(), queue());
     first.until_recorded("running");
+    let draining = bench.background(bench.verb(["supervisor", "drain", "--wait"]));
+    // Nobody else has asked for that yet: so it is heard.
+    until("it drains", || {
+        supervised.connect().ask(STATUS)["ok"]["draining"] == true
+    });
     bench
         .run(["supervisor", "drain", "--wait", "--timeout", "50ms"])
         .expect(5);
-    let draining = bench.background(bench.verb(["supervisor", "drain", "--wait"]));
-    assert_eq!(supervised.connect().ask(STATUS)["ok"]["draining"], true);
     first.stop(0);
     draining.end().expect(0);
     supervised.ended();
@@ -564,6 +567,12 @@ fn a_supervisor_that_does_not_answer_is_said_to_be_there() {
     let bench = bench!();
     let supervised = bench.supervise_ready();
     supervised.signal(Signal::STOP);
+    let threads = format!("/proc/{}/task", supervised.pid());
+    until("each of its threads stands", || {
+        let threads = fs::read_dir(&threads).unwrap().flatten();
+        let mut numbers = threads.filter_map(|it| it.file_name().to_str()?.parse().ok());
+        numbers.all(|thread| state_of(thread) == Some('T'))
+    });
     for verb in ["status", "drain", "reload", "stop"] {
         let ran = bench
             .run(["supervisor", verb, "--timeout", "200ms"])
@@ -601,7 +610,8 @@ fn a_lock_without_a_socket_is_said_to_be_one() {
     bench.run(status).expect(5);
     drop(listener);
     bench.run(status).expect(5);
-    drop(lock);
+    // Given back by name: a child of another test may have the description too for a moment.
+    flock(&lock, FlockOperation::Unlock).unwrap();
     bench.run(status).expect(3);
     bench.audit();
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::files::program_at;
+use crate::port::free_port;
 use crate::ran::Ran;
 use crate::until::until_some;
 
@@ -159,11 +160,6 @@ fn scratch() -> TempDir {
     let dir = dir.expect("there is a directory for temporary files");
     fs::create_dir(dir.path().join("www")).expect("a new directory is empty");
     dir
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-    listener.local_addr().expect("its address").port()
 }
 
 fn config(dir: &Path, port: u16, rules: &str, is_encrypted: bool) -> String {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive_tests::{Dice, UNSYNCED, bench, program_at, rounds, until};
+use outlive_tests::{Dice, UNSYNCED, bench, copy_program, program_at, rounds, until};
 
 use crate::site::{Template, set_mode};
 use crate::snapshot::{Entry, keeps, take};
@@ -238,7 +238,7 @@ fn a_part_that_its_owner_cannot_look_at_is_opened_to_him() {
     until("the worker is gone", || bench.census().is_empty());
     let is_root = rustix::process::geteuid().is_root();
     let binary = bench.dir().join("outlive");
-    fs::copy(bench.binary(), &binary).unwrap();
+    copy_program(bench.binary(), &binary);
     let own = |user: u32| {
         let mut chown = bench.program("chown");
         chown.args(["-R", &user.to_string()]).arg(bench.dir());

@@ -4,8 +4,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use outlive_tests::{LEGAL, is_terminal};
-use rustix::fs::{FlockOperation, flock};
+use outlive_tests::{LEGAL, could_lock, is_terminal};
+use rustix::fs::FlockOperation;
 use serde_json::Value;
 
 /// What must be so, beside what always must.
@@ -259,15 +259,17 @@ pub(crate) fn wait_for_locks(root: &Path) {
 
 /// A lock can outlive its last close for a moment. Who reads the links in `/proc/<pid>/fd` has the description too
 /// meanwhile, and the tests that run beside this one search there. And a child that is started while we have it open
-/// closes it a little later than it lets its parent go on.
+/// closes it a little later than it lets its parent go on. For such a child, too, it is given back by name.
 fn becomes_free(file: &File) -> bool {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(2);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return true,
-            Err(_) if std::time::Instant::now() < deadline => std::thread::yield_now(),
-            Err(_) => return false,
+        if could_lock(file, FlockOperation::NonBlockingLockExclusive) {
+            return true;
         }
+        if std::time::Instant::now() > deadline {
+            return false;
+        }
+        std::thread::yield_now();
     }
 }
 

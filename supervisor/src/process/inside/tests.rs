@@ -56,7 +56,10 @@ fn every_way_to_be_inside_is_seen() {
     assert_eq!(how(dir.path(), &writer), How::OpenFile);
 
     let program = below.join("program");
-    std::fs::copy("/bin/sleep", &program).unwrap();
+    // By another process: what this one has open for writing, a child of another test may have open too, and then the copy
+    // cannot be executed.
+    let copied = Command::new("cp").arg("/bin/sleep").arg(&program).status();
+    assert!(copied.unwrap().success());
     let runner = start(Command::new(&program).arg("600").current_dir("/"));
     assert_eq!(how(dir.path(), &runner), How::Program);
 }
