@@ -324,6 +324,7 @@ fn the_file_of_a_lock_is_not_taken_for_the_lock() {
     assert!(!steal(&job).success());
     assert_eq!(bench.workers().len(), 1);
     job.stop(0);
+    until("its worker is gone", || bench.workers().is_empty());
     let before = job.status();
     assert!(!steal(&job).success());
     assert_eq!(job.status(), before);

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
-use outlive_tests::{Bench, bench};
+use outlive_tests::{Bench, bench, until};
 
 /// A user that nobody is.
 const STRANGER: u32 = 54_321;
@@ -97,7 +97,7 @@ fn a_store_of_another_format_is_refused_and_left() {
     let job = bench.sh("exit 0");
     assert_eq!(job.wait(), 0);
     job.expect_states(&["queued", "running", "done"]);
-    outlive_tests::until("the worker is gone", || bench.census().is_empty());
+    until("the worker is gone", || bench.census().is_empty());
     let good = fs::read(bench.root().join("format")).unwrap();
     for format in ["outlive 2\n", "", "\0\0\0", "something else\n"] {
         fs::write(bench.root().join("format"), format).unwrap();
@@ -176,6 +176,8 @@ fn what_is_in_a_store_is_for_its_owner_alone_whatever_the_mask() {
             .end(bench.verb_after(&format!("umask {mask}"), ["stop", running.id()]))
             .expect(0);
     }
+    // A worker that has recorded the end of its job lays in a spare.
+    until("all workers are gone", || bench.census().is_empty());
     assert_eq!(fs::metadata(bench.root()).unwrap().mode() & 0o7777, 0o700);
     for (path, mode, _) in everything(&bench.root()) {
         let expected = if path.is_dir() { 0o40700 } else { 0o100600 };
@@ -232,6 +234,7 @@ fn what_is_set_for_a_command_is_shown_nowhere() {
     job.stop(0);
     let stopped = bench.run(["wait", "--json", "web"]).expect(143);
     assert!(!stopped.text().contains(secret));
+    until("the worker is gone", || bench.census().is_empty());
     for (path, _, content) in everything(&bench.root()) {
         let holds = content
             .windows(secret.len())
@@ -248,7 +251,7 @@ fn a_damaged_record_is_reported_and_left_and_hides_nothing() {
     assert_eq!(good.wait(), 3);
     let victim = bench.sh("exit 4");
     assert_eq!(victim.wait(), 4);
-    outlive_tests::until("the worker is gone", || victim.worker().is_none());
+    until("the worker is gone", || victim.worker().is_none());
     for file in ["status.json", "job.json"] {
         let path = victim.file(file);
         // Half of what is in it, and not of the room that it may have been given.
@@ -440,7 +443,7 @@ fn stamps_of_a_clock_that_was_set_back_confuse_nobody() {
     let bench = bench!();
     let job = bench.sh("exit 3");
     assert_eq!(job.wait(), 3);
-    outlive_tests::until("the worker is gone", || job.worker().is_none());
+    until("the worker is gone", || job.worker().is_none());
     let year = 31_536_000_000_u64;
     let shifted = |file: &str, shift: &dyn Fn(u64) -> u64| {
         let text = fs::read_to_string(job.file(file)).unwrap();

@@ -159,8 +159,10 @@ fn a_signal_reaches_the_command_or_the_whole_tree() {
 #[test]
 fn a_signal_to_the_tree_reaches_every_session_of_it() {
     let bench = bench!();
-    let script = "setsid sh -c 'trap \"echo inner; exit\" USR1; echo one; while :; do sleep 0.02; done' & \
-                  trap 'echo outer' USR1; wait; wait; exit 5";
+    // The outer shell first: once the inner one tells that it is there, both are ready for the signal.
+    let script = "trap 'echo outer' USR1; \
+                  setsid sh -c 'trap \"echo inner; exit\" USR1; echo one; while :; do sleep 0.02; done' & \
+                  wait; wait; exit 5";
     fs::write(bench.file("script"), script).unwrap();
     // The sleeps in between do not outlive the signal; the shells tell of it.
     let job = bench.start(["--", "sh", "script"]);

@@ -25,6 +25,8 @@ fn an_export_holds_all_about_a_job_and_no_secret() {
     let id = bench.end(run).expect(0).text();
     let job = bench.job(id.trim());
     job.wait();
+    // The history is written after the record.
+    job.until_states(|states| states.len() == 3);
     let ran = bench.run(["doctor", "--export", job.id()]).expect(0);
     let path = bench.file(&format!("outlive-{}.json", job.id()));
     assert_eq!(bench.work().join(ran.text().trim()), path);

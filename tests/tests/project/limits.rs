@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use outlive_tests::{Job, bench};
+use outlive_tests::{Job, bench, until};
 use serde_json::{Value, json};
 
 use crate::Project;
@@ -79,8 +79,10 @@ fn limits_are_held_by_a_control_group_or_it_is_said_that_they_are_not() {
         }
     }
     project.run(&["stop"]).expect(0);
-    // Nothing of it is left.
-    assert!(group.is_none_or(|leaf| !leaf.parent().unwrap().exists()));
+    until("its group is gone", || {
+        let leaf = group.as_ref();
+        leaf.is_none_or(|leaf| !leaf.parent().unwrap().exists())
+    });
     bench.audit();
 }
 

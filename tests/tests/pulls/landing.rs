@@ -151,7 +151,7 @@ fn the_destination_may_be_on_another_file_system() {
     let other = bench.work().join("mounted");
     fs::create_dir(&other).unwrap();
     let Some(_mounted) = TmpFs::mount(&other, "64m") else {
-        return;
+        return bench.audit();
     };
     let file = Served::of_length(20_000_000, 35);
     let bytes = file.bytes.clone();

@@ -252,9 +252,15 @@ fn those_that_wait_for_a_slot_keep_their_order_and_do_not_all_look_for_it() {
     let jobs: Vec<Job<'_>> = (0..12)
         .map(|nth| queue(&site, &format!("echo {nth} >> {}", file.display())))
         .collect();
-    let looks = || supervisor.told().matches("no slot is to be had").count();
-    until("it was looked for a few times", || looks() >= 3);
-    assert_eq!(supervisor.told().matches("starting").count(), looks());
+    let mut told = String::new();
+    until("it was looked for a few times", || {
+        told = supervisor.told();
+        told.matches("no slot is to be had").count() >= 3
+    });
+    // By one after the other: at most one more may be about to look.
+    let looks = told.matches("no slot is to be had").count();
+    let starts = told.matches("starting").count();
+    assert!(starts == looks || starts == looks + 1, "{told}");
     site.close(&one).expect(0);
     for job in &jobs {
         site.bench.run(["wait", job.id()]).expect(0);
