@@ -1,8 +1,12 @@
 //! Many at once: none hangs, none is lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use outlive_tests::{bench, rounds};
+
+/// How long a shell may take that runs many jobs one after the other, beside others.
+const MANY: Duration = Duration::from_secs(300);
 
 #[test]
 fn eight_shells_run_and_wait_side_by_side() {
@@ -18,7 +22,7 @@ fn eight_shells_run_and_wait_side_by_side() {
         .collect();
     let mut ids = Vec::new();
     for shell in shells {
-        let ran = shell.end().expect(0);
+        let ran = shell.end_within(MANY).expect(0);
         ids.extend(ran.text().lines().map(str::to_owned));
     }
     ids.sort();
@@ -105,7 +109,7 @@ fn a_sweep_never_takes_what_is_not_at_rest() {
             })
             .collect();
         for shell in shells {
-            let ran = shell.end();
+            let ran = shell.end_within(MANY);
             assert_eq!(ran.text().lines().count(), 48 / 4, "{ran:?}");
         }
         outlive_tests::until("every command has run", || {

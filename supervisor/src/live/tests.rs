@@ -11,7 +11,7 @@ use state_machine::protocol::pool::Wish;
 use super::*;
 use crate::store::{Job, JobSpec};
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(30);
 
 struct Scratch {
     _dir: tempfile::TempDir,

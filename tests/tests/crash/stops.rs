@@ -46,7 +46,7 @@ fn a_stop_that_lost_worker_and_client_is_completed_by_the_next_to_look() {
         &["stop"],
     ] {
         let script = "trap '' TERM; setsid sleep 600 & echo ready; while :; do sleep 0.05; done";
-        let job = bench.sh_with(&["--grace", "700ms"], script);
+        let job = bench.sh_with(&["--grace", "2s"], script);
         job.until_printed("ready");
         let stop = bench.background(bench.verb(["stop", job.id()]));
         until("the stop is shown", || {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outlive_tests::{bench, is_ignored, until};
+use outlive_tests::{bench, is_blocked, is_ignored, until};
 use rustix::process::Signal;
 
 use crate::Project;
@@ -41,6 +41,8 @@ fn up_that_is_interrupted_leaves_the_tasks_or_stops_them_as_asked() {
         let up = bench.background(verb);
         until("it runs", || project.running() == ["web"]);
         project.job("web").until_printed("here");
+        // The second one finds the task there, and may still be on its way.
+        until("it hears", || is_blocked(up.pid(), Signal::TERM));
         up.signal(Signal::TERM);
         up.end().expect(128 + 15);
         assert_eq!(project.running().len(), left);

@@ -8,7 +8,7 @@ use outlive_tests::{Bench, Job, Nginx, Served, bench, digest_of, until};
 use super::pull::{account, begin, begin_with, notes, nothing_is_left, pull, pull_with, staged};
 
 /// How long a file is, and how much of it comes in a second, in bytes.
-const LENGTH: usize = 600_000;
+const LENGTH: usize = 1_200_000;
 const SLOWLY: &str = "limit_rate 400k;";
 
 /// Begin a pull, and pause it when some of the file has come and not all.

@@ -158,7 +158,7 @@ fn a_frozen_tree_does_nothing_until_thawed() {
         for _ in 0..20 {
             let before = ticks();
             until("it works", || ticks() > before);
-            let frozen = freeze(leader.pid()).unwrap();
+            let frozen = freeze_within(leader.pid().into(), FUSE).unwrap();
             assert!(frozen.is_whole(), "{}", name_all(&frozen.running));
             assert!(frozen.processes >= 2);
             let (standing, then) = (ticks(), survivors().unwrap());
@@ -171,7 +171,8 @@ fn a_frozen_tree_does_nothing_until_thawed() {
         let before = ticks();
         until("it works again", || ticks() > before);
         // A signal sent to a frozen tree is handled when it thaws.
-        assert!(freeze(leader.pid()).unwrap().is_whole());
+        let frozen = freeze_within(leader.pid().into(), FUSE).unwrap();
+        assert!(frozen.is_whole(), "{}", name_all(&frozen.running));
         assert!(signal_all(nix::libc::SIGTERM).unwrap() >= 2);
         thaw().unwrap();
         until("its handler ran", || {
@@ -189,7 +190,7 @@ fn chains_freeze_too() {
             let leader = fork_off(|| chain(Duration::from_micros(500)));
             let leader = Leader::of_child(leader).unwrap();
             until("it runs", || others(leader.pid()).unwrap().len() > 1);
-            let frozen = freeze(leader.pid()).unwrap();
+            let frozen = freeze_within(leader.pid().into(), FUSE).unwrap();
             assert!(frozen.is_whole(), "{}", name_all(&frozen.running));
             let standing = survivors().unwrap();
             assert!(
