@@ -9,13 +9,14 @@ use command::Asked;
 
 const USAGE: &str = "\
 usage: outlive-model check [--config NAME] [--all] [--threads N] [--bless]
-       outlive-model mutants [--show NAME | --show FILE/] [--config NAME] [--threads N] [--bless]
+       outlive-model mutants [--caught | --harmless] [--show NAME | --show FILE/] [--config NAME] [--threads N] [--bless]
        outlive-model explore --config NAME [--address HOST:PORT]
 
 check    without a name: every configuration but the large ones, and every mutant, which must be caught;
          --all takes the large ones too; --bless writes the numbers of states down in states.golden
 mutants  get one effect of the protocols wrong at a time and see that it is noticed, as is written down in
-         mutants.golden; --show prints the shortest way there,
+         mutants.golden; --caught leaves out those that are said to break nothing, which takes most of the time, and
+         --harmless takes them alone; --show prints the shortest way there,
          --config tries them in that configuration only
 explore  serve one configuration to a browser, at localhost:3000 unless said otherwise";
 
@@ -47,6 +48,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let mut asked = Asked {
         config: None,
         show: None,
+        caught: true,
+        harmless: true,
         all: false,
         threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
         bless: false,
@@ -67,9 +70,14 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, String> {
             }
             "--address" => asked.address = value()?,
             "--all" => asked.all = true,
+            "--caught" => asked.harmless = false,
+            "--harmless" => asked.caught = false,
             "--bless" => asked.bless = true,
             other => return Err(format!("no such option: {other}")),
         }
+    }
+    if !asked.caught && !asked.harmless {
+        return Err("--caught and --harmless leave nothing between them".into());
     }
     Ok(asked)
 }

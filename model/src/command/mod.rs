@@ -24,6 +24,10 @@ use outlive_model::config;
 pub(crate) struct Asked {
     pub(crate) config: Option<String>,
     pub(crate) show: Option<String>,
+    /// Of mutants: those that must be caught.
+    pub(crate) caught: bool,
+    /// Of mutants: those that are said to break nothing.
+    pub(crate) harmless: bool,
     pub(crate) all: bool,
     pub(crate) threads: usize,
     pub(crate) bless: bool,

@@ -31,7 +31,11 @@ pub(crate) fn mutants(asked: &Asked) -> ExitCode {
         let is_shown = |shown: &String| {
             name == *shown || shown.ends_with('/') && name.starts_with(shown.as_str())
         };
-        asked.show.as_ref().is_none_or(is_shown)
+        let is_of_kind = match table::why_harmless(&name) {
+            Some(_) => asked.harmless,
+            None => asked.caught,
+        };
+        is_of_kind && asked.show.as_ref().is_none_or(is_shown)
     };
     let edits: Vec<Edit> = table::edits().into_iter().filter(is_asked).collect();
     let progress = Mutex::new(Progress {
