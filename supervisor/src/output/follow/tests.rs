@@ -220,10 +220,14 @@ fn what_was_rotated_away_unseen_is_told_and_nothing_is_repeated() {
         next = number + 1;
     }
     assert_eq!(next, 20_000);
-    assert!(
-        told.iter().all(|notice| *notice == Notice::Missed),
-        "{told:?}"
-    );
+    // On a busy machine a rotation may stand still between its two steps, and then there is no file for a while.
+    let is_of_rotation = |notice| {
+        matches!(
+            notice,
+            &Notice::Missed | &Notice::Removed | &Notice::Replaced
+        )
+    };
+    assert!(told.iter().all(is_of_rotation), "{told:?}");
     // The first file that was ever opened may already be a later one.
     assert!(
         breaks <= told.len() + 1,
