@@ -49,29 +49,26 @@ pub(crate) fn start_of_this_process() -> u64 {
     proc::Process::read(proc::own_pid()).map_or(0, |me| me.start)
 }
 
+/// The process that has this number now; none where there is no such process, or no such number.
+fn numbered(pid: u32) -> Option<proc::Process> {
+    let number = i32::try_from(pid).ok()?;
+    proc::Process::read(rustix::process::Pid::from_raw(number)?)
+}
+
 /// Whether no process with this number does anything any more, or will in a moment. Who has the number of another that lives does not
 /// count as gone.
 pub(crate) fn is_gone(pid: u32) -> bool {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    pid.and_then(proc::Process::read)
-        .is_none_or(|it| it.is_dead() || it.is_being_killed())
+    numbered(pid).is_none_or(|it| it.is_dead() || it.is_being_killed())
 }
 
 /// Whether the process with this number that started then lives; `false` where that cannot be read.
 pub(crate) fn lives(pid: u32, started: u64) -> bool {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    pid.and_then(proc::Process::read)
-        .is_some_and(|it| it.start == started && !it.is_dead())
+    numbered(pid).is_some_and(|it| it.start == started && !it.is_dead())
 }
 
 /// A process for people: its number, its name, and whether it is stopped; none where it is gone.
 pub(crate) fn described(pid: u32) -> Option<String> {
-    let number = i32::try_from(pid).ok();
-    let process = proc::Process::read(rustix::process::Pid::from_raw(number?)?)?;
+    let process = numbered(pid)?;
     let is_stopped = matches!(process.state, b'T' | b't');
     let how = if is_stopped {
         ", which is stopped,"
